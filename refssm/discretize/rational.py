@@ -11,7 +11,7 @@ import numpy as np
 from refssm._contract import SOLVE
 from refssm._operator import COMPILED_TYPES, Operator
 from refssm.discretize.blocks import adjoint, for_every, identity, scaled, solve, through_steps
-from refssm.domains import input_matrices, state_matrices, steps, weights
+from refssm.domains import input_matrices, solved_matrices, state_matrices, steps, weights
 
 
 def discretize_gbt(A, B, dt, *, alpha):
@@ -57,7 +57,7 @@ def _gradients(name, share, dA_bar, dB_bar, A, B, dt, alpha):
 DISCRETIZE_GBT = Operator(
     reference=discretize_gbt,
     signature="(n,n),(n,m),()->(n,n),(n,m)",
-    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
+    inputs={"A": solved_matrices, "B": input_matrices, "dt": steps},
     parameters={"alpha": weights},
     outputs=("A_bar", "B_bar"),
     batch="d, d, d",
@@ -149,7 +149,7 @@ def bilinear_systems(A, B, dt):
 DISCRETIZE_BILINEAR = Operator(
     reference=discretize_bilinear,
     signature="(n,n),(n,m),()->(n,n),(n,m)",
-    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
+    inputs={"A": solved_matrices, "B": input_matrices, "dt": steps},
     outputs=("A_bar", "B_bar"),
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
@@ -196,7 +196,7 @@ def backward_systems(A, B, dt):
 DISCRETIZE_BACKWARD = Operator(
     reference=discretize_backward,
     signature="(n,n),(n,m),()->(n,n),(n,m)",
-    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
+    inputs={"A": solved_matrices, "B": input_matrices, "dt": steps},
     outputs=("A_bar", "B_bar"),
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),

@@ -37,6 +37,12 @@ from refssm.domains.layers import (
     weights_of_taps,
 )
 from refssm.domains.maps import contracting, products_bounded, settling, stable
+from refssm.domains.matrices import (
+    input_matrices,
+    solved_matrices,
+    state_matrices,
+    weights,
+)
 from refssm.domains.memories import (
     delays,
     exponents_of_laguerre,
@@ -75,7 +81,6 @@ from refssm.domains.systems import (
     distinct_modes,
     exponents,
     gains,
-    input_matrices,
     kernel_modes,
     low_rank,
     low_rank_multiples,
@@ -87,10 +92,8 @@ from refssm.domains.systems import (
     recency_rates,
     residues,
     signed_modes,
-    state_matrices,
     steps,
     warping_steps,
-    weights,
 )
 from refssm.domains.transfers import (
     contraction_matrices,
@@ -184,6 +187,7 @@ __all__ = [
     "signals",
     "signed_modes",
     "skips",
+    "solved_matrices",
     "stable",
     "state_matrices",
     "states",

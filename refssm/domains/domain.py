@@ -27,10 +27,11 @@ TEXTURES = (*SIGNAL_TEXTURES, "fading", "beside", "diagonal", "lower", "cycle")
 
 # Of structured cases, a small share of all. Close to a structure for which programs take shortcuts:
 # alike: all entries within 3 % or 1e-5 of one number, so members of a batch too. nearly diagonal,
-# nearly symmetric: the rest is 1e-9 or 1e-5 of it, or 1e-5 or 1e-3. And an impulse before one
+# nearly symmetric: the rest is 1e-9 or 1e-5 of it, or 1e-5 or 1e-3. zero pivot: I − ½A or I − A has
+# one, so that elimination has to exchange rows; dt = 1. And an impulse before one
 # strong decay: first: only the first step is not 0. At the second step, decayed: times e^-30 to
 # e^-100; lowered: minus 30 to 100; stretched: 3 to 10. ten: all entries about −10.
-CLOSE_TEXTURES = ("alike", "nearly diagonal", "nearly symmetric")
+CLOSE_TEXTURES = ("alike", "nearly diagonal", "nearly symmetric", "zero pivot")
 DECAYING_TEXTURES = ("decayed", "lowered", "stretched")
 STRUCTURED_TEXTURES = (*CLOSE_TEXTURES, *DECAYING_TEXTURES, "first", "ten")
 ALIKE: Mapping = MappingProxyType({"close": ("alike",)})

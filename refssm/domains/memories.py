@@ -6,7 +6,8 @@ import numpy as np
 
 from refssm.domains.domain import Domain, Numbers
 from refssm.domains.maps import logarithmic, settling, turn
-from refssm.domains.systems import input_matrices, residues, state_matrices
+from refssm.domains.matrices import input_matrices, state_matrices
+from refssm.domains.systems import residues
 
 SMALLEST = float(np.finfo(float).smallest_subnormal)
 LARGEST = float(np.finfo(float).max)

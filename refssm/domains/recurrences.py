@@ -6,8 +6,8 @@ import numpy as np
 
 from refssm.domains.domain import ALIKE, WAVE_TEXTURES, Counts, Domain
 from refssm.domains.maps import compass, contracting, logarithmic, turn
+from refssm.domains.matrices import input_matrices
 from refssm.domains.signals import signals
-from refssm.domains.systems import input_matrices
 
 fixed_decays = Domain(
     summary="constant decays: e^(−rate), rates 1e-5 to 1e2, any phase, 0, |a| = 1, 1e-3 beyond",

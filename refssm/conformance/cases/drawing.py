@@ -85,14 +85,19 @@ def cases(
     choices = {n: structured.beside(c) if structure else () for n, c in op.parameters.items()}
     parameters = {n: draw(_one_of(choices[n] or c.values)) for n, c in op.parameters.items()}
     core |= {dim: int(parameters.pop(dim)) for dim in core if dim in parameters}
-    knobs = {
-        name: draw(knobs_of(domain, dtype, tame, mixed, subnormal, structure))
-        for name, domain in op.inputs.items()
-    }
+    knobs = _knobs(draw, op, (dtype, tame, mixed, subnormal, structure))
     seed = draw(st.integers(0, 2**32 - 1))
     if mixed and dtype.kind == "c" and seed % 4 == 1:
         knobs = _one_complex(op, knobs, seed)
     return Case(op, dtype, core, batch, knobs, seed, kind if kind.half else None, parameters)
+
+
+def _knobs(draw, op: Operator, how: tuple) -> dict[str, Knob]:
+    """The knob of each argument; with a zero pivot the step is 1."""
+    knobs = {name: draw(knobs_of(domain, *how)) for name, domain in op.inputs.items()}
+    if "dt" in knobs and any(k.texture == "zero pivot" for k in knobs.values()):
+        knobs["dt"] = Knob("one", "each", real=True)
+    return knobs
 
 
 def _one_complex(op: Operator, knobs: dict, seed: int) -> dict:

@@ -76,6 +76,20 @@ def _nearly_symmetric(x, rank, rng, kind):
     return np.where(i > k, x, np.where(i < k, above, diagonal))
 
 
+def _zero_pivot(x, rank, rng, kind):
+    """Blocks ((t, −4), (4, −t − 1)), t = 2 and 1 in any order, whose eigenvalues have Re = −½.
+
+    The first pivot of I − A/t is 0, and its determinant is 16/t². The rest is diagonal and damped.
+    """
+    del rank, kind
+    n, A = x.shape[-1], np.zeros_like(x)
+    j = np.arange(n)
+    A[..., j, j] = -np.abs(x[..., j, j])
+    for i, t in zip(range(0, n - 1, 2), rng.permutation([1, 2]), strict=False):
+        A[..., i : i + 2, i : i + 2] = [[t, -4], [4, -t - 1]]
+    return A
+
+
 def _first(x, rank, rng, kind):
     del rng, kind
     return np.where(_along(x, rank) == 0, x, 0)
@@ -102,6 +116,7 @@ TEXTURES: Mapping[str, Callable] = {
     "ten": _ten,
     "nearly diagonal": _nearly_diagonal,
     "nearly symmetric": _nearly_symmetric,
+    "zero pivot": _zero_pivot,
     "first": _first,
     "decayed": _at_second(lambda x, strength: x * np.exp(-strength)),
     "lowered": _at_second(lambda x, strength: x - strength),

@@ -20,12 +20,10 @@ from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.agreement import same
 from refssm.conformance.judging.expected import expect, judged_type
 from refssm.conformance.judging.grading import compare, grade_outputs
-from refssm.conformance.judging.verdict import Verdict, misfit, types_in, worst_of, wrong
+from refssm.conformance.judging.verdict import WRITTEN, Verdict, misfit, types_in, worst_of, wrong
 from refssm.conformance.number_types import number_type
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
-
-WRITTEN = "a written input"  # the kind of the verdict on a call that changed its arguments
 
 
 class Broken(Exception):

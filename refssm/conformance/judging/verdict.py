@@ -11,6 +11,7 @@ from refssm.conformance.judging.wrong_entries import Damage
 from refssm.conformance.standard import C, Standard
 
 RANKS = "-ABNCF"  # grades, from the best to the worst; "-": nothing was judged
+WRITTEN = "a written input"  # the kind of the verdict on a call that changed its arguments
 
 
 @dataclass(frozen=True)

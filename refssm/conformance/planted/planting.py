@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import is_
+from typing import Any
 
 import numpy as np
 
@@ -82,6 +83,9 @@ class Planting:
         """Plant what is kept from one call to the next: results, and buffers of large outputs."""
         what = "a result kept by the identity of the arguments"
         self._add_as_it_is("kept_by_identity", what, _kept_result(), "repeat")
+        if len(self.op.inputs) > 1:
+            what = "a result kept for all arguments but the last"
+            self._add_as_it_is("kept_without_the_last", what, _kept_by_values(), "repeat")
         if self.op.leading == "l" and "l" in self.op.output_dims[0]:  # as large as wanted
             what = "large outputs lie in one buffer"
             self._add_as_it_is("pooled_output", what, _pooled(), "alias")
@@ -226,6 +230,21 @@ def _kept_result() -> Callable:
         same = len(args) == len(before["args"]) and all(map(is_, args, before["args"]))
         if not same:
             before["args"], before["result"] = args, several(right(*args, **statics))
+        result = tuple(map(np.copy, before["result"]))
+        return result if len(result) > 1 else result[0]
+
+    return kept
+
+
+def _kept_by_values() -> Callable:
+    """The result of the call before, if all arguments but the last have the same values."""
+    before: dict[str, Any] = {"key": None, "result": ()}
+
+    def kept(right, *args, **statics):
+        *others, last = args
+        key = tuple((a.shape, a.dtype, a.tobytes()) for a in others), last.shape, statics
+        if key != before["key"]:
+            before["key"], before["result"] = key, several(right(*args, **statics))
         result = tuple(map(np.copy, before["result"]))
         return result if len(result) > 1 else result[0]
 

@@ -14,7 +14,15 @@ from refssm.conformance.checks.checks import PROFILES, checks_of
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.judging.verdict import Verdict
-from refssm.domains import decays, log_decays, signals, state_matrices, step_sizes, steps
+from refssm.domains import (
+    decays,
+    log_decays,
+    signals,
+    solved_matrices,
+    state_matrices,
+    step_sizes,
+    steps,
+)
 from refssm.domains.domain import STRUCTURED_TEXTURES
 
 OF_KIND = [op for op in OPERATORS if kinds_of(op)]
@@ -152,3 +160,29 @@ def test_of_complex_cases_some_have_one_complex_argument(name):
     free = [i for i, d in enumerate(op.inputs.values()) if not d.real]
     alone = {tuple(i == kept for i in range(len(op.inputs))) for kept in free}
     assert alone <= set(seen)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_a_zero_pivot_is_one_of_a_stable_matrix_that_is_well_conditioned(n, dtype):
+    pivots = set()
+    for seed in range(8):
+        A = filled(solved_matrices, "normal", "zero pivot", (2, n, n), 2, dtype, seed)
+        assert (np.linalg.eigvals(A).real <= 0).all()
+        for weight in (0.5, 1.0):
+            M = np.eye(n) - weight * A
+            pivots |= {weight} if (M[:, 0, 0] == 0).all() else set()
+            assert (np.linalg.cond(M) < 100).all()
+    assert pivots == {0.5, 1.0}
+
+
+def test_cases_with_a_zero_pivot_have_steps_of_one_and_pivots_of_zero():
+    cases = [
+        case for case in drawn("discretize_bilinear", "float64", count=40)
+        if case.knobs["A"].texture == "zero pivot"
+    ]  # fmt: skip
+    assert cases
+    systems = [(case.arrays[0], case.arrays[2]) for case in cases]
+    assert all((dt == 1).all() for _, dt in systems)
+    assert any((A[..., 0, 0] == 2).all() for A, _ in systems)
+    assert "zero pivot" not in {t for ts in state_matrices.structured.values() for t in ts}

@@ -6,6 +6,7 @@ from refssm import discretize as d
 from refssm._expm import expm
 from refssm.conformance.planted.discretize import every_rule as every
 from refssm.conformance.planted.discretize.diagonal import averaged
+from refssm.conformance.planted.discretize.elimination import unpivoted
 from refssm.conformance.planted.discretize.every_rule import with_step, without_last
 from refssm.conformance.planted.planting import of_result
 from refssm.discretize.blocks import for_every, identity, scaled
@@ -82,6 +83,10 @@ for _op in GBT:
         ("input_unsolved", "B̄ = dt B", lambda right, *args, alpha:
          (right(*args, alpha=alpha)[0], right(*args, alpha=0.0)[1])),
     )  # fmt: skip
+
+for _op, _alpha in ((d.DISCRETIZE_GBT, None), (d.DISCRETIZE_BACKWARD, 1.0)):
+    _row = "unpivoted", "elimination without exchanges of rows", unpivoted(_alpha)
+    PLANTED[_op].plant(_row, by="value[float64]")
 
 FOH, DIAGONAL_FOH = PLANTED[d.DISCRETIZE_FOH], PLANTED[d.DISCRETIZE_DIAGONAL_FOH]
 for _p in (FOH, DIAGONAL_FOH):

@@ -6,6 +6,7 @@ import numpy as np
 
 from refssm._expm import expm
 from refssm.conformance.planted.discretize import every_rule as every
+from refssm.conformance.planted.discretize.elimination import unpivoted
 from refssm.conformance.planted.discretize.every_rule import with_step
 from refssm.conformance.planted.discretize.exponential import sixth_power_added
 from refssm.conformance.planted.epsilon import Epsilon
@@ -71,6 +72,9 @@ ZOH.plant(
     ("unscaled", "a Taylor polynomial without scaling", _rule(_taylor(12))),
     ("first_order_hold", "φ₁ to first order", _rule(held=lambda Z: _explicit(Z / 2))),
     ("inverse_time", "e^{−dt A}", _rule(lambda Z: expm(-Z))),
+)
+BILINEAR.plant(
+    ("unpivoted", "elimination without exchanges of rows", unpivoted(0.5)), by="value[float64]"
 )
 ZOH.plant(
     ("sixth_power", "G⁶ too much in a Padé approximant, as in scipy.linalg.expm of real matrices",

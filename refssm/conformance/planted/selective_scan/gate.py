@@ -51,6 +51,9 @@ plant(SCANS,
 plant(SCANS,  # in single precision cumulative sums of large steps lose as many digits
       ("softplus_switched_at_5", "v itself above 5", softened(_switched(5, _log1p))),
       by="value[float64]")  # fmt: skip
+plant(on.GATED,
+      ("softplus_switched_at_7", "v itself above 7", softened(_switched(7, _log1p))),
+      by="value[float64]")  # fmt: skip
 plant(("mamba_scan", "mamba_step"),
       ("softplus_naive_below", "log(1 + e^v) with a switch at 20: few digits below −3",
        softened(_switched(20, _naive))))  # fmt: skip

@@ -180,6 +180,11 @@ CHUNKS.plant(
     of=CHUNK, by="value[complex128]",
 )  # fmt: skip
 CHUNKS.plant(
+    ("long_chunk_tiled", "a chunk over 256 done in pieces of 256, each from rest",
+     _where(lambda l, chunk: chunk > 256, lambda right, g: chunkwise(g.but(chunk=256), keep=zero))),
+    of=CHUNK,
+)  # fmt: skip
+CHUNKS.plant(
     ("chunk_of_64_from_rest", "the carry lost between chunks of 64",
      _where(lambda l, chunk: chunk == 64, by_chunks(keep=zero))),
     ("read_clipped", "the decay of the carry clipped to e^{-10}",
