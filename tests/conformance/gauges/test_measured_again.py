@@ -5,6 +5,7 @@ import pytest
 
 from refssm.conformance import standard
 from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.gauges.programs.stochastic import in_order
 from refssm.conformance.honest import cauchy
 from refssm.conformance.honest.dplr.kernel import woodbury_aliased
 from refssm.conformance.honest.dplr.vjp import dense_at_nodes_vjp
@@ -72,3 +73,44 @@ def test_powers_of_a_complex_number_by_numpy_lose_digits_where_their_sum_cancels
     _, by_powers = ratios(cauchy.transform_vjp(*case, l=l), gauged, 2.0**-53)
     assert by_powers > 50 * by_products
     assert by_products < 1
+
+
+def test_a_loop_over_equal_poles_is_right():
+    op = operator_named("cauchy_kernel_pairs")
+    v = np.full(255, -0.28139937 - 0.1807487j, np.complex64)
+    w, z = np.full(255, -0.00686389, np.complex64), np.array([0.0069548874j], np.complex64)
+    terms = np.concatenate([v / (z - w), v.conj() / (z - w.conj())])
+    found = np.add.accumulate(terms[::-1])[-1:]
+    at_first, again = ratios([found], expect(op, [v, w, z]), 2.0**-24)
+    assert at_first > standard.C
+    assert again < standard.C / 2
+    _, worse = ratios([found * np.float32(1 + 2.0**-16)], expect(op, [v, w, z]), 2.0**-24)
+    assert worse > standard.C
+
+
+def test_a_loop_over_4096_equal_terms_of_a_gradient_is_still_inaccurate():
+    op, l = operator_named("vandermonde_kernel"), 4096
+    v, w = np.ones(2, np.complex64), np.zeros(2, np.complex64)
+    dk = np.full(l, 1.4867, np.complex64)
+    gauged = expect(op, [dk, v, w], {"l": l}, op.bare_vjp)
+    dv = np.add.accumulate(np.broadcast_to(dk, (2, l)), axis=-1)[:, -1]
+    _, again = ratios([dv], gauged[:1], 2.0**-24)
+    assert again > standard.C
+
+
+def test_sums_and_products_in_order_are_those_of_loops():
+    rng = np.random.default_rng(3)
+    a, b = (rng.normal(size=shape).astype(np.float32) for shape in ((2, 5, 300), (2, 300, 4)))
+    total = np.float32(0) * a[..., 0]
+    for k in range(300):
+        total = total + a[..., k]
+    assert np.array_equal(in_order(a).sum(-1), total)
+    assert np.array_equal(in_order(a).sum((1, 2)).shape, (2,))
+    assert in_order(a).sum(-1, keepdims=True).shape == (2, 5, 1)
+    product = np.zeros((2, 5, 4), np.float32)
+    for k in range(300):
+        product = product + a[..., k, None] * b[..., None, k, :]
+    assert np.array_equal(in_order(a) @ in_order(b), product)
+    assert np.array_equal(np.einsum("...nk,...km->...nm", in_order(a), b), product)
+    assert np.allclose(np.einsum("...nk->...kn", in_order(a)), a.swapaxes(-1, -2))
+    assert in_order(a.astype(np.float64)).dtype == np.float64
