@@ -11,8 +11,8 @@ For one member of a batch, K0 is the largest of
 
 in units of u, rounded up to a power of two, so that machines agree. It holds in every precision.
 A result beyond it is measured again on many more copies, and with operations that round at random:
-where an error depends on the rounding of one number, a few may all be lucky. NumPy's sums are, too,
-beside a loop over equal terms, so one set of copies is summed in order. The derived bound is
+where an error depends on the rounding of one number, a few may all be lucky. Outputs are also
+summed in order: NumPy's sums hide what a loop over equal terms errs by. The derived bound is
 made only where that fails, too.
 """
 
@@ -36,8 +36,7 @@ COPIES = 3
 LOOSE = 4
 AGAIN = 12  # sets of copies before a result is refused
 AT_RANDOM = 2  # of them with operations that round at random: each takes up to nine times as long
-# and, of outputs, with sums one term after the other: a loop over modes. A gradient's sum over time
-# is longer, and a loop over 4096 equal terms has 15 bits; `LOOSE` is for the others
+# and, of outputs, with sums in order. A gradient's are longer: 4096 equal terms leave 15 bits
 IN_ORDER = 1
 SINGLE = 2.0**-24
 SMALLEST = 2.0**-100  # slices below it may underflow in single precision
