@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
+from refssm.catalog import OPERATORS
 from refssm.conformance import standard
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.gauges.programs.stochastic import in_order
+from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.gauges.contracts import output_programs
+from refssm.conformance.gauges.programs.stochastic import InOrder, in_order
 from refssm.conformance.honest import cauchy
 from refssm.conformance.honest.dplr.kernel import woodbury_aliased
 from refssm.conformance.honest.dplr.vjp import dense_at_nodes_vjp
@@ -115,3 +118,38 @@ def test_sums_and_products_in_order_are_those_of_loops():
     assert np.array_equal(np.einsum("...nk,...km->...nm", in_order(a), b), product)
     assert np.allclose(np.einsum("...nk->...kn", in_order(a)), a.swapaxes(-1, -2))
     assert in_order(a.astype(np.float64)).dtype == np.float64
+    for shape in ((0, 3), (3, 0), (0, 0), (2, 0, 3)):
+        empty = np.zeros(shape, np.complex64)
+        for axis in (-1, 0, None):
+            assert np.array_equal(in_order(empty).sum(axis), empty.sum(axis))
+        product = in_order(empty) @ in_order(np.ones((shape[-1], 4), np.complex64))
+        assert np.array_equal(product, np.zeros((*shape[:-1], 4)))
+    assert (in_order(np.ones((3, 0), np.float32)) @ np.ones((0, 4), np.float32) == 0).all()
+
+
+def test_what_is_added_in_place_still_sums_in_order():
+    x = in_order(np.ones(300, np.float32))
+    x += np.float32(0.1)
+    assert isinstance(x, InOrder)
+    assert x.sum() == np.add.accumulate(np.full(300, 1.1, np.float32))[-1]
+    assert x.sum(initial=np.float32(2)) == np.asarray(x).sum(initial=np.float32(2))
+    assert x.sum(dtype=np.float64) == np.full(300, np.float32(1.1), float).sum()
+
+
+MEASURED = [op for op in OPERATORS if not op.constructor and output_programs(op)]
+
+
+@pytest.mark.parametrize("op", MEASURED, ids=str)
+def test_every_operator_is_measured_again_also_where_a_size_is_0(op):
+    dtype = "complex64" if any(d.kind == "complex" for d in op.inputs.values()) else "float32"
+    for sizes in [(5, 3, 2, 2), (1, 1, 1, 1), *np.where(np.eye(4, dtype=bool), 0, 3).tolist()]:
+        case = ordinary_case(op, dtype, sizes)
+        arrays, statics = case.arrays, case.statics
+        try:
+            gauged = expect(op, arrays, statics)
+        except ValueError:  # a size of 0 that the definition refuses
+            assert 0 in sizes
+            continue
+        for gauge in gauged:
+            if gauge.again is not None:
+                assert gauge.again().shape == gauge.value.shape

@@ -11,6 +11,9 @@ adds n equal terms rounds to the same side again and again, and may err by n/2 r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import prod
+
 import numpy as np
 
 from refssm.conformance.gauges.programs.arithmetic import neighbour
@@ -58,15 +61,17 @@ class InOrder(np.ndarray):
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **keywords):
         given = [_plain(x) for x in inputs]
-        if ufunc is np.add and method == "reduce" and given[0].dtype in SINGLES:
+        if ufunc is np.add and method == "reduce" and _of_all(keywords):
             result = _sum_in_order(given[0], keywords.get("axis", 0), keywords.get("keepdims"))
-        elif ufunc is np.matmul and min(a.ndim for a in given) > 1:
+        elif ufunc is np.matmul and not keywords and min(a.ndim for a in given) > 1:
             result = _product_in_order("...ij,...jk->...ik", *given)
         else:
             if out is not None:
                 keywords["out"] = tuple(map(_plain, out))
             result = getattr(ufunc, method)(*given, **keywords)
-            return in_order(result) if out is None and isinstance(result, np.ndarray) else result
+            if out is not None:
+                return out[0] if len(out) == 1 else out
+            return in_order(result) if isinstance(result, np.ndarray) else result
         if out is None:
             return in_order(result)
         out[0][...] = result
@@ -80,12 +85,19 @@ class InOrder(np.ndarray):
         return in_order(found) if isinstance(found, np.ndarray) else found
 
 
+def _of_all(keywords: Mapping) -> bool:
+    """True for a sum of all terms in the type of the array, from 0 on."""
+    usual = keywords.get("dtype") is None and keywords.get("where", True) is True
+    return usual and "initial" not in keywords
+
+
 def _sum_in_order(a: np.ndarray, axis, keepdims) -> np.ndarray:
     """The sum along one axis or several, term by term."""
     axes = tuple(range(a.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = tuple(sorted(k % a.ndim for k in axes))
     kept = [n for k, n in enumerate(a.shape) if k not in axes]
-    terms = np.moveaxis(a, axes, range(-len(axes), 0)).reshape(*kept, -1)
+    number = prod(a.shape[k] for k in axes)  # not −1: another axis may have no entries
+    terms = np.moveaxis(a, axes, range(-len(axes), 0)).reshape(*kept, number)
     total = np.add.accumulate(terms, -1)[..., -1] if terms.shape[-1] else terms.sum(-1)
     return np.expand_dims(total, axes) if keepdims else total
 
@@ -95,7 +107,7 @@ def _product_in_order(formula: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     given, result = formula.split("->")
     left, right = given.split(",")
     summed = [k for k in left if k in right and k not in result]
-    if len(summed) != 1:
+    if len(summed) != 1 or not (a.size and b.size):
         return np.einsum(formula, a, b)
     k = summed[0]
     a, b = np.moveaxis(a, _axis(left, k), 0), np.moveaxis(b, _axis(right, k), 0)
