@@ -98,7 +98,8 @@ def _of_zeros(candidate: Candidate, case: Case) -> Iterator[tuple[str, Outcome]]
             continue
         try:
             zeros = [*arrays[:i], np.zeros_like(arrays[i]), *arrays[i + 1 :]]
-            outcome = candidate.outcome(candidate.admitted(zeros, statics), statics)
+            given = [a.copy() for a in candidate.admitted(zeros, statics)]  # it may write to them
+            outcome = candidate.outcome(given, statics)
         except (Broken, Declined):
             continue
         if outcome.status == "ok":
