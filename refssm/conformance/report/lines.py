@@ -228,7 +228,9 @@ def limits(result: Result) -> str:
         return f"types other than {result.dtype}, {first} above {longest}"
     profile, thorough = PROFILES[result.profile], PROFILES["thorough"]
     long = LONG if first in op.static and not op.contract.stays_short else ()
-    usual, most = (largest(op, first, (*p.sizes, *long), entries) for p in (profile, thorough))
+    # gradients have the same sizes in every profile
+    sizes = [SIZES if rule.of_gradient else p.sizes for p in (profile, thorough)]
+    usual, most = (largest(op, first, (*some, *long), entries) for some in sizes)
     reach = f"{first} above {usual}" + f" (thorough: {most})" * (most > usual)
     longest = longest_preset(op, result.dtype, profile.deep)
     longest = longest or OfPresets(entries).largest(op, result.dtype, first)

@@ -174,6 +174,7 @@ def test_what_passed_is_one_line_and_what_was_not_tested_comes_once(capsys):
     ("operator", "check", "dtype", "limit"),
     [
         ("linear_scan", "value", "float32", "l above 1537 for presets, 300 (thorough: 8192) for"),
+        ("linear_scan", "gradient", "float32", "l above 1537 for presets, 300 for others, batches"),
         ("linear_scan", "additive", "float32", "types other than float32, l above 129"),
         ("diagonal_kernel_zoh", "value", "complex64", "l above 4097 (thorough: 8192)"),
         ("hankel_singular_values", "value", "float64", "n above 32, batches"),
