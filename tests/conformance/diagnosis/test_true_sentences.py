@@ -161,6 +161,23 @@ def test_roundings_in_single_precision_are_called_so():
     assert line.hint == "right in float64: these are rounding errors, the formula is right"
 
 
+def of_a_block(a, b):
+    """Wrong from the ninth step on; where it is, it writes to its argument, too."""
+    x = EXPECTED["linear_scan"](a, b)
+    if x.shape[-2] > 8:
+        x[..., 8:, :] *= x.dtype.type(1.5)
+        a[..., -1:, :] = 0.25
+    return x
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("check", ["value", "unchanged"])
+def test_a_written_input_is_the_reason_and_no_pattern_of_entries(check):
+    line = failure("linear_scan", of_a_block, check)
+    assert line.message == "the call wrote to its input `a`"
+    assert line.looks_like == ""
+
+
 def unsteady():
     calls = [0]
 

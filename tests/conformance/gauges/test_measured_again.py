@@ -8,6 +8,7 @@ from refssm.conformance import standard
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.gauges.contracts import output_programs
+from refssm.conformance.gauges.programs import measured
 from refssm.conformance.gauges.programs.stochastic import InOrder, in_order
 from refssm.conformance.honest import cauchy
 from refssm.conformance.honest.dplr.kernel import woodbury_aliased
@@ -157,3 +158,17 @@ def test_a_kernel_without_a_node_near_a_pole_is_measured_again():
     case = Case(op, np.dtype("complex64"), sizes, {"d": 1}, {}, 7, None, {}, preset)
     (gauge,) = expect(op, case.arrays, case.statics)
     assert gauge.again().shape == (1, 2048)
+
+
+def test_outputs_are_summed_in_order_and_gradients_are_not(monkeypatch):
+    op, l = operator_named("dss_exp_kernel"), 20
+    case = [np.full(2, -0.1, np.float32), np.full(2, 0.7, np.float32), np.float32(0.5)]
+    summed = []
+    monkeypatch.setattr(measured, "in_order", lambda a: summed.append(a) or a)
+    for gauge in expect(op, [np.ones(l, np.float32), *case], {"l": l}, op.bare_vjp):
+        assert gauge.again is not None
+        gauge.again()
+    assert not summed
+    (gauge,) = expect(op, case, {"l": l})
+    gauge.again()
+    assert len(summed) == len(case)

@@ -23,7 +23,7 @@ from refssm.conformance.checks.candidate import (
 )
 from refssm.conformance.checks.conduct.resized import large, other_values
 from refssm.conformance.checks.law import Conduct
-from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
+from refssm.conformance.judging.verdict import WRITTEN, Verdict, worst_of, wrong
 
 PASS = Verdict("A")
 
@@ -69,7 +69,7 @@ def readonly(candidate: Candidate, case: Case) -> Verdict:
 def unchanged(candidate: Candidate, case: Case) -> Verdict:
     """The call does not write to its arguments."""
     return worst_of(
-        _blame(candidate, outcome.changed, f"{at}the call wrote to its input")
+        _blame(candidate, outcome.changed, f"{at}the call wrote to its input", WRITTEN)
         for at, outcome in _outcomes(candidate, case)
     )
 
@@ -153,10 +153,11 @@ def _of_length_one(op, arrays):
     ]
 
 
-def _blame(candidate, positions, what) -> Verdict:
+def _blame(candidate, positions, what, kind="") -> Verdict:
     names = {EARLIER: "the output of an earlier call"}
     names |= {i: f"`{name}`" for i, name in enumerate(candidate.op.inputs)}
-    return wrong(f"{what} {', '.join(names[i] for i in positions)}") if positions else PASS
+    told = f"{what} {', '.join(names[i] for i in positions)}"
+    return wrong(told, kind=kind) if positions else PASS
 
 
 def shapes(candidate: Candidate, case: Case) -> Verdict:

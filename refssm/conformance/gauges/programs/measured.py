@@ -36,7 +36,7 @@ COPIES = 3
 LOOSE = 4
 AGAIN = 12  # sets of copies before a result is refused
 AT_RANDOM = 2  # of them with operations that round at random: each takes up to nine times as long
-# and, of outputs, with sums in order. A gradient's are longer: 4096 equal terms leave 14 bits
+# and, of outputs, with sums in order; no gradient of the soak needed them beside `LOOSE`
 IN_ORDER = 1
 SINGLE = 2.0**-24
 SMALLEST = 2.0**-100  # slices below it may underflow in single precision
