@@ -157,6 +157,7 @@ def test_a_kernel_without_a_node_near_a_pole_is_measured_again():
     sizes = {"l": 2048, "n": 16, "r": 1}
     case = Case(op, np.dtype("complex64"), sizes, {"d": 1}, {}, 7, None, {}, preset)
     (gauge,) = expect(op, case.arrays, case.statics)
+    assert gauge.again is not None
     assert gauge.again().shape == (1, 2048)
 
 
@@ -170,5 +171,6 @@ def test_outputs_are_summed_in_order_and_gradients_are_not(monkeypatch):
         gauge.again()
     assert not summed
     (gauge,) = expect(op, case, {"l": l})
+    assert gauge.again is not None
     gauge.again()
     assert len(summed) == len(case)
