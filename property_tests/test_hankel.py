@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from strategies import examples, laws
 
 import refssm
-from refssm._balance import balanced
-from refssm._lyapunov import lyapunov, stein
+from refssm._numerics.balance import balanced
+from refssm._numerics.lyapunov import lyapunov, stein
 from refssm.conformance.judging.grading import judge
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.domains import (

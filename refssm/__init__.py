@@ -8,8 +8,8 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
-from refssm._names import FAMILY_OF as _FAMILY_OF
-from refssm._names import did_you_mean as _did_you_mean
+from refssm._declaration.names import FAMILY_OF as _FAMILY_OF
+from refssm._declaration.names import did_you_mean as _did_you_mean
 
 __version__ = "0.1.0"
 

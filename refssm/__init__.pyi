@@ -1,6 +1,7 @@
 """Every public name of refssm, once, in reading order: the list, and the stub of type checkers.
 
-`refssm._names` reads it: exports and catalog follow. One name a line; a new operator is two lines.
+`refssm._declaration.names` reads it: exports and catalog follow. One name a line; a new operator
+is two lines.
 """
 
 from refssm.hippo import (

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refssm._arguments import flag
+from refssm._declaration.arguments import flag
 
 Elements = Any  # an array or a tuple of arrays, time along axis 0 of each
 Combine = Callable[[Elements, Elements], Elements]  # (earlier, later) -> elements

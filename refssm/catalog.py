@@ -7,8 +7,8 @@ and have no mirrors. The judge knows both.
 from functools import cache
 from importlib import import_module
 
-from refssm._names import FAMILY_OF
-from refssm._operator import Operator
+from refssm._declaration.names import FAMILY_OF
+from refssm._declaration.operator import Operator
 
 
 def declared(family: str) -> dict[str, Operator]:

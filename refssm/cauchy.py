@@ -13,11 +13,11 @@ The same at all l-th roots of unity, with discrete poles a_n:
 
 import numpy as np
 
-from refssm._contract import SPECTRUM
-from refssm._operator import Operator
-from refssm._pairs import folded, paired
-from refssm._roots import roots_of_unity
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.contract import SPECTRUM
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
+from refssm._numerics.pairs import folded, paired
+from refssm._numerics.roots import roots_of_unity
 from refssm.domains import coefficients, discrete_poles, nodes, poles, residues
 
 

@@ -8,9 +8,9 @@ of a diagonal matrix plus low rank. The vectors A^j B span the Krylov spaces of 
 
 import numpy as np
 
-from refssm._contraction import einsum
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each
+from refssm._numerics.contraction import einsum
 from refssm.domains import projections, transitions
 
 

@@ -12,9 +12,9 @@ ones [demmel1992].
 
 import numpy as np
 
-from refssm._contract import INVARIANTS, Invariant
-from refssm._operator import Operator
-from refssm._takagi import orthogonal_columns
+from refssm._declaration.contract import INVARIANTS, Invariant
+from refssm._declaration.operator import Operator
+from refssm._numerics.takagi import orthogonal_columns
 from refssm.domains import filter_counts, filter_lengths
 
 GUARD = 64  # bits beyond the last pivot: below the rounding errors of the result

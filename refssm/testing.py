@@ -7,7 +7,7 @@ suite.
 from collections.abc import Callable
 from typing import Any
 
-from refssm._implements import (
+from refssm._declaration.implements import (
     ARITHMETICS,
     FRAMEWORKS,
     TYPES,

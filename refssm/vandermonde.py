@@ -9,8 +9,8 @@ pairs, which stores one mode of each pair.
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.domains import coefficients, exponents
 
 

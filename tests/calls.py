@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import DTypeLike
 
-from refssm._signature import length_of
+from refssm._declaration.signature import length_of
 from refssm.catalog import OPERATORS
 from refssm.domains import Numbers
 

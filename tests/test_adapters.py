@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import refssm
-from refssm._adapted import MODES, adapted, adapters_of, through
-from refssm._parametrisations import MAPS
+from refssm._declaration.adapted import MODES, adapted, adapters_of, through
+from refssm._declaration.parametrisations import MAPS
 from refssm.adapters import PAIRS, Adapter, halves, log_dt, neg_exp, neg_softplus
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.implementation import Found

@@ -9,8 +9,7 @@ import pytest
 from judging import judged, run
 
 import refssm
-from refssm import _adapted
-from refssm._adapted import Adapted, adapted, adapters_of, taken, with_steps
+from refssm._declaration.adapted import Adapted, _OfSteps, adapted, adapters_of, taken, with_steps
 from refssm.adapters import dt_and_A, log_dt, neg_exp
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named as named
@@ -55,14 +54,14 @@ def test_logarithms_of_rates_and_steps_come_after_it():
 
 @pytest.mark.parametrize("wrong", [0, 1, 2])
 def test_a_wrong_gradient_of_the_parameters_is_no_certificate(wrong, monkeypatch):
-    right = _adapted._OfSteps.back
+    right = _OfSteps.back
 
     def back(self, *given):
         found = right(self, *given)
         found[wrong] = 2 * found[wrong]
         return found
 
-    monkeypatch.setattr(_adapted._OfSteps, "back", back)
+    monkeypatch.setattr(_OfSteps, "back", back)
     assert "VJP disagrees" in certify(with_steps(named(CHUNKED))[0])
 
 

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from refssm.broadcasting import unbroadcast
+from refssm._numerics.broadcasting import unbroadcast
 
 SHAPES = [
     ((), ()),

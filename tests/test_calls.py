@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from calls import each_role, filled, ordinary, several, statics, times
 
-from refssm._signature import length_of
+from refssm._declaration.signature import length_of
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, grade_outputs
 

@@ -6,7 +6,7 @@ from test_cauchy import case
 
 import refssm.jit.cauchy as jit
 from refssm import cauchy
-from refssm._pairs import folded, paired
+from refssm._numerics.pairs import folded, paired
 from refssm.cauchy import CAUCHY_KERNEL, CAUCHY_KERNEL_PAIRS, cauchy_kernel, cauchy_kernel_pairs
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.filling import Knob

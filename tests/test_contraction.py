@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from refssm._contraction import einsum
+from refssm._numerics.contraction import einsum
 
 FORMULAS = (
     "...pn,...n->...p",
@@ -18,7 +18,7 @@ FORMULAS = (
 )
 CORRUPTING = """
 import numpy as np
-from refssm._contraction import einsum
+from refssm._numerics.contraction import einsum
 a, b = np.ones((1, 2), np.clongdouble), np.ones((1, 0), np.clongdouble)
 for k in range(2000):
     y = einsum("ln,lr->nr", a, b)

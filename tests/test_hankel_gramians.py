@@ -5,8 +5,8 @@ import pytest
 from scipy import linalg
 
 import refssm
-from refssm._elimination import response
-from refssm._lyapunov import lyapunov, stein
+from refssm._numerics.elimination import response
+from refssm._numerics.lyapunov import lyapunov, stein
 from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.conformance.honest.hankel import gramians as honest
 from refssm.conformance.judging.grading import judge

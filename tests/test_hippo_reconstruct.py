@@ -7,7 +7,7 @@ from mpmath import mp
 from scipy.special import gamma
 
 import refssm
-from refssm._polynomials import laguerre, legendre, recurrence
+from refssm._numerics.polynomials import laguerre, legendre, recurrence
 from refssm.conformance.gauges.gauge import gauges
 from refssm.conformance.gauges.linalg import two_norm
 from refssm.conformance.judging.expected import expect

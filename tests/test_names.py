@@ -11,8 +11,8 @@ import pytest
 import refssm
 import refssm.scan
 from refssm import catalog
-from refssm._names import FAMILY_OF, STUB, export, listed
-from refssm._operator import Operator
+from refssm._declaration.names import FAMILY_OF, STUB, export, listed
+from refssm._declaration.operator import Operator
 from refssm.catalog import OPERATORS, families
 
 ROOT = Path(__file__).parent.parent

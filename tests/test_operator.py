@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from calls import MIRRORED, WITH_ARGUMENTS, each_role, ordinary, statics
 
-from refssm._operator import COMPILED_TYPES, REFERENCE_TYPES, Operator
-from refssm._signature import aligned
+from refssm._declaration.operator import COMPILED_TYPES, REFERENCE_TYPES, Operator
+from refssm._declaration.signature import aligned
 from refssm.catalog import OPERATORS
 from refssm.convolution import SHORT_CONVOLUTION
 from refssm.discretize import DISCRETIZE_ZOH

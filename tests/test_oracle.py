@@ -9,8 +9,8 @@ import pytest
 from calls import WITH_ARGUMENTS, filled, ordinary, several, statics
 
 from refssm import oracle
-from refssm._operator import Operator
-from refssm._signature import length_of
+from refssm._declaration.operator import Operator
+from refssm._declaration.signature import length_of
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import grade_outputs

@@ -3,8 +3,8 @@ import inspect
 import numpy as np
 import pytest
 
-from refssm._expm import expm
-from refssm._overridable import overridable
+from refssm._numerics.expm import expm
+from refssm._numerics.overridable import overridable
 
 
 class Other:
@@ -44,4 +44,4 @@ def test_the_first_of_several_others_answers():
 def test_a_function_keeps_its_name_its_docstring_and_its_signature():
     assert (product.__name__, product.__doc__) == ("product", "x y^power.")
     assert str(inspect.signature(product)) == "(x, y, *, power=1)"
-    assert (expm.__name__, expm.__module__) == ("expm", "refssm._expm")
+    assert (expm.__name__, expm.__module__) == ("expm", "refssm._numerics.expm")

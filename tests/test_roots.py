@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from refssm._elimination import eliminated
-from refssm._powers import states, through_powers
-from refssm._roots import roots_of_unity
+from refssm._numerics.elimination import eliminated
+from refssm._numerics.powers import states, through_powers
+from refssm._numerics.roots import roots_of_unity
 from refssm.cauchy import RESOLVENT_AT_ROOTS
 from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.conformance.judging.grading import judge

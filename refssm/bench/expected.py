@@ -19,8 +19,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm._signature import length_of
+from refssm._declaration.operator import Operator
+from refssm._declaration.signature import length_of
 from refssm.bench.results.lines import aligned
 from refssm.bench.work.sizes import Size, size_of
 from refssm.catalog import OPERATORS

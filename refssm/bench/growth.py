@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.bench.measuring.memory import available
 from refssm.bench.measuring.timing import SHORT, Clock, median, one
 from refssm.bench.programs.calls import Call

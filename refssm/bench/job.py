@@ -8,8 +8,8 @@ from math import prod
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm._signature import length_of
+from refssm._declaration.operator import Operator
+from refssm._declaration.signature import length_of
 from refssm.bench.measuring.memory import available, last_cache
 from refssm.bench.programs.affordable import at_least, refuse_slow
 from refssm.bench.programs.calls import Call

@@ -9,7 +9,7 @@ from functools import partial
 from statistics import median
 from typing import Protocol
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.bench.job import Job, too_large
 from refssm.bench.measuring import accuracy, timing
 from refssm.bench.measuring.accuracy import Accuracy, Truth

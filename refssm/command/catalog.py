@@ -40,7 +40,7 @@ LIBRARIES = {"reference": "NumPy", "jit": "Numba", "gpu": "CuPy"}
 
 def roles(op) -> str:
     """Where the operator's functions are, and what they are made with."""
-    from refssm._operator import PACKAGES
+    from refssm._declaration.operator import PACKAGES
 
     has = (role for role in LIBRARIES if role not in op.lacks)
     return ", ".join(f"{LIBRARIES[role]} (from {PACKAGES[role]}.{op.family})" for role in has)
@@ -48,7 +48,7 @@ def roles(op) -> str:
 
 def layout(op) -> str:
     """The canonical layout of each argument: batch axes, then core dimensions."""
-    from refssm._layout import canonical
+    from refssm._declaration.layout import canonical
 
     return str(canonical(op))
 

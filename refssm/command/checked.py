@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from refssm._names import did_you_mean
+from refssm._declaration.names import did_you_mean
 from refssm.command.asked import Asked
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def check_options(framework: str, config, no_config: bool, preset="", inputs=None) -> None:
     """UsageError for an unknown framework, or for options that exclude each other."""
-    from refssm._implements import FRAMEWORKS
+    from refssm._declaration.implements import FRAMEWORKS
     from refssm.conformance.usage_error import UsageError
 
     if no_config and config is not None:
@@ -39,7 +39,7 @@ def check_inputs(settings: Settings, inputs) -> None:
 
 def where(asked: Asked, worker, others=()):
     """Ranges as texts, and parsed for a session; `others` are operators of the same file."""
-    from refssm._adapted import taken
+    from refssm._declaration.adapted import taken
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.cases.ranges import parse
     from refssm.conformance.cases.sizes import core_dims
@@ -59,7 +59,7 @@ def settings_of(asked: Asked, seed, profile) -> Settings:
 
 def settings(as_, dtype, check, seed, profile) -> Settings:
     """Check options and return them as settings of a run."""
-    from refssm._implements import TYPES
+    from refssm._declaration.implements import TYPES
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.checks.checks import NAMES, PROFILES
     from refssm.conformance.running.settings import Settings

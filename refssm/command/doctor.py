@@ -80,7 +80,7 @@ def _write_ci(ci: str, source: str, tests: Path, frameworks: set[str]) -> None:
 
 def _wanted(functions, target: str, only: str):
     """All functions, or the one that is wanted."""
-    from refssm._names import did_you_mean
+    from refssm._declaration.names import did_you_mean
     from refssm.conformance.usage_error import UsageError
 
     wanted = [function for function in functions if only in ("", function.name)]

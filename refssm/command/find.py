@@ -16,8 +16,8 @@ def find_operators(
     ],
 ) -> int:
     """Find an operator by words: a model, a paper, the name of a public function."""
-    from refssm._search import search
     from refssm.command.saying import cut, say
+    from refssm.conformance.doctor.search import search
 
     query = " ".join(words)
     found = search(query)

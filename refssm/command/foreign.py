@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 
 ENDINGS = {"cpp": "cpp", "js": "mjs", "rust": "rs"}
 BUILD = {
@@ -86,7 +86,7 @@ def program(op: Operator, language: str, file: str) -> str:
 
 def _given(op: Operator, language: str):
     """A line for each argument, parameter and output."""
-    from refssm._layout import canonical
+    from refssm._declaration.layout import canonical
 
     usual = canonical(op)
     for (name, domain), axes in zip(op.inputs.items(), usual.inputs, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typer.core import TyperGroup
 
-from refssm._names import did_you_mean
+from refssm._declaration.names import did_you_mean
 
 
 class Group(TyperGroup):

@@ -24,8 +24,8 @@ def list_operators(
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
     """Print every operator by family, with its signature and other names."""
-    from refssm._search import search
     from refssm.catalog import judged
+    from refssm.conformance.doctor.search import search
     from refssm.conformance.usage_error import UsageError
 
     wanted = [word.lower() for word in words or ()]
@@ -47,7 +47,7 @@ def list_operators(
 
 def document(ops) -> dict:
     """The list for programs: see docs/configuration.md."""
-    from refssm._layout import canonical
+    from refssm._declaration.layout import canonical
 
     keys = ("name", "family", "signature", "citation")
     return {

@@ -47,7 +47,7 @@ def new_plugin(
     ] = "",
 ) -> None:
     """Write a plug-in file or a program, with a place for your kernel; and a CI file."""
-    from refssm._implements import FRAMEWORKS
+    from refssm._declaration.implements import FRAMEWORKS
     from refssm.command import continuous, foreign
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.usage_error import UsageError

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from refssm._layout import canonical
-from refssm._operator import Operator
+from refssm._declaration.layout import canonical
+from refssm._declaration.operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance.checks.checks import rules
 from refssm.conformance.selftest.stored import NAMING, NamingRate, read, table

@@ -13,9 +13,9 @@ import re
 from itertools import takewhile
 from pathlib import Path
 
-from refssm._contract import Linear
-from refssm._layout import canonical
-from refssm._operator import Operator
+from refssm._declaration.contract import Linear
+from refssm._declaration.layout import canonical
+from refssm._declaration.operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.command import layer_tables, overview
 from refssm.conformance.selftest import stored

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refssm._implements import Budget
+from refssm._declaration.implements import Budget
 from refssm.conformance.number_types import NumberType, number_type
 
 C = 16  # a wrong formula gives thousands, honest float32 scans stay below 4: docs/judge.md

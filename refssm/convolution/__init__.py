@@ -7,7 +7,7 @@ fast Fourier transform; `circular` wraps around; `bidirectional` also uses futur
 has a few taps, and a state for streaming.
 """
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm.convolution.bidirectional import *
 from refssm.convolution.causal import *
 from refssm.convolution.circular import *

@@ -8,9 +8,9 @@ starts one step later; that is the `_shifted` form.
 
 import numpy as np
 
-from refssm._contract import FFT
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.contract import FFT
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.convolution.causal import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
 from refssm.domains import impulse_responses, waveforms
 

@@ -9,9 +9,9 @@ does a causal convolution whose author forgot the padding.
 import numpy as np
 from numpy.fft import fft, ifft, irfft, rfft
 
-from refssm._contract import FFT
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.contract import FFT
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.domains import impulse_responses, waveforms
 
 

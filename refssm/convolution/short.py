@@ -9,8 +9,8 @@ end.
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.domains import signals, taps
 
 

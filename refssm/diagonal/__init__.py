@@ -7,7 +7,7 @@ for conjugate pairs, twice the real part. `dss` has the two kernels of diagonal 
 is Mega's moving average; `liquid` multiplies inputs; `shift` is the system that only stores inputs.
 """
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm.diagonal.discretized import *
 from refssm.diagonal.dss import *
 from refssm.diagonal.ema import *

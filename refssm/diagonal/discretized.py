@@ -8,8 +8,8 @@ for all modes. The sum is complex and covers the given modes only: no factor 2, 
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.diagonal.sums import (
     against,
     bilinear_powers,

@@ -13,8 +13,8 @@ which does not overflow.
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.diagonal.sums import against, exponentials, moment_against, times, total
 from refssm.discretize.phi import moment, phi1
 from refssm.domains import coefficients, kernel_modes, signed_modes, steps

@@ -13,8 +13,8 @@ convolution of K² with these products in their own order of time.
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.diagonal.sums import against, powers, slope_against, total
 from refssm.domains import coefficients, fixed_decays, liquid_degrees
 

@@ -5,7 +5,7 @@
 It is the kernel of the real system with the modes (w, w*) and the coefficients (B, B*), (C, C*).
 """
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.diagonal.discretized import DIAGONAL_KERNEL_BILINEAR, DIAGONAL_KERNEL_ZOH
 from refssm.domains import coefficients, kernel_modes, steps
 

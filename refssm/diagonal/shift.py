@@ -7,9 +7,9 @@ so K_k = C Sᵏ B, a correlation of finite length [fu2023h3].
 
 import numpy as np
 
-from refssm._contract import FFT
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.contract import FFT
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.domains import projections
 
 

@@ -8,7 +8,7 @@ input is constant over a step, piecewise linear, or impulses; or B̄ = dt B as i
 exists for a matrix and for a diagonal A. A leading axis on `dt` gives one system per time step.
 """
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm.discretize.diagonal_hold import *
 from refssm.discretize.diagonal_rational import *
 from refssm.discretize.hold import *

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast
+from refssm._numerics.broadcasting import unbroadcast
 
 
 def scaled(A, dt):

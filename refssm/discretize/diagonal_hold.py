@@ -8,8 +8,8 @@ the step and dt φ₁'(z) B at its start. Impulse: B. Mamba: dt B.
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.discretize.blocks import for_every
 from refssm.discretize.phi import moment, phi1, phi2, phi2_derivative
 from refssm.domains import input_matrices, modes, steps

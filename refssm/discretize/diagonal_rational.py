@@ -5,8 +5,8 @@
 [zhang2009gbt]; α = 0 is Euler's rule, ½ the trapezoidal one, 1 backward Euler.
 """
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.discretize.blocks import for_every
 from refssm.domains import input_matrices, modes, steps, weights
 

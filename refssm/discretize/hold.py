@@ -8,10 +8,10 @@ e^[[F, I, 0], [0, 0, I], [0, 0, 0]] = [[e^F, φ₁(F), φ₂(F)], [0, I, I], [0,
 
 import numpy as np
 
-from refssm._contract import EXPM
-from refssm._expm import expm, expm_derivative
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.contract import EXPM
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
+from refssm._numerics.expm import expm, expm_derivative
 from refssm.discretize.blocks import above, adjoint, for_every, identity, scaled, through_steps
 from refssm.domains import input_matrices, state_matrices, steps
 

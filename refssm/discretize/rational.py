@@ -8,8 +8,8 @@ each eigenvalue of dt A, e^z becomes (1 + (1 − α)z) / (1 − αz).
 
 import numpy as np
 
-from refssm._contract import SOLVE
-from refssm._operator import COMPILED_TYPES, Operator
+from refssm._declaration.contract import SOLVE
+from refssm._declaration.operator import COMPILED_TYPES, Operator
 from refssm.discretize.blocks import adjoint, for_every, identity, scaled, solve, through_steps
 from refssm.domains import input_matrices, solved_matrices, state_matrices, steps, weights
 

@@ -10,12 +10,12 @@ C and forgets the factor, or if its C already is C̃.
 import numpy as np
 from numpy.fft import fft
 
-from refssm._contract import SPECTRUM
-from refssm._contraction import einsum
-from refssm._elimination import eliminated
-from refssm._operator import Operator
-from refssm._overridable import overridable
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.contract import SPECTRUM
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each
+from refssm._numerics.contraction import einsum
+from refssm._numerics.elimination import eliminated
+from refssm._numerics.overridable import overridable
 from refssm.domains import (
     damped_modes,
     input_matrices,

@@ -15,11 +15,11 @@ import math
 
 import numpy as np
 
-from refssm._contract import SPECTRUM
-from refssm._operator import Operator
-from refssm._overridable import overridable
-from refssm._powers import states, through_powers
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.contract import SPECTRUM
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each
+from refssm._numerics.overridable import overridable
+from refssm._numerics.powers import states, through_powers
 from refssm.domains import input_matrices, low_rank, low_rank_partners, modes, projections, steps
 from refssm.dplr.system import (
     around_the_circle,

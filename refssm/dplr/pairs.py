@@ -10,9 +10,9 @@ so the kernel is real, K_k = 2 Re C x_k. Low rank couples the halves: with P it 
 half's own kernel.
 """
 
-from refssm._contract import SPECTRUM
-from refssm._operator import Operator
-from refssm._pairs import folded, paired
+from refssm._declaration.contract import SPECTRUM
+from refssm._declaration.operator import Operator
+from refssm._numerics.pairs import folded, paired
 from refssm.domains import (
     damped_modes,
     input_matrices,

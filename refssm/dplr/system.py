@@ -8,10 +8,10 @@ D(z) = 2 (1 − z)/dt − (1 + z) w
 import numpy as np
 from numpy.fft import ifft
 
-from refssm._contraction import einsum
-from refssm._elimination import eliminated
-from refssm._overridable import overridable
-from refssm._roots import turned
+from refssm._numerics.contraction import einsum
+from refssm._numerics.elimination import eliminated
+from refssm._numerics.overridable import overridable
+from refssm._numerics.roots import turned
 
 
 def matrix(w, P, Q):

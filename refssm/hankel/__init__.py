@@ -6,7 +6,7 @@ The gramians RRᴴ and OᴴO measure how strongly inputs reach the state, and ho
 reaches the output. The transfer function is the system's gain at one frequency.
 """
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm.hankel.diagonal import *
 from refssm.hankel.gramians import *
 from refssm.hankel.matrix import *

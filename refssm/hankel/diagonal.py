@@ -14,10 +14,10 @@ pivoting orders the poles, so the matrix is graded.
 
 import numpy as np
 
-from refssm._contract import SINGULAR
-from refssm._operator import Operator
-from refssm._takagi import takagi
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.contract import SINGULAR
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
+from refssm._numerics.takagi import takagi
 from refssm.domains import distinct_modes, gains
 
 

@@ -12,11 +12,11 @@ values.
 
 import numpy as np
 
-from refssm._contract import SOLVE, Equation
-from refssm._contraction import einsum
-from refssm._lyapunov import lyapunov, stein
-from refssm._operator import COMPILED_TYPES, Operator
-from refssm.broadcasting import unbroadcast_each, with_batch
+from refssm._declaration.contract import SOLVE, Equation
+from refssm._declaration.operator import COMPILED_TYPES, Operator
+from refssm._numerics.broadcasting import unbroadcast_each, with_batch
+from refssm._numerics.contraction import einsum
+from refssm._numerics.lyapunov import lyapunov, stein
 from refssm.domains import contraction_matrices, damped_matrices, projections
 
 

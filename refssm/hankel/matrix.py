@@ -7,8 +7,8 @@ An infinite Hankel matrix has finite rank n exactly if its smallest system has n
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.domains import projections, transitions
 from refssm.krylov import KRYLOV_KERNEL
 

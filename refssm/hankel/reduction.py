@@ -13,7 +13,7 @@ H-infinity norm [glover1984].
 
 import numpy as np
 
-from refssm._balance import balanced
+from refssm._numerics.balance import balanced
 from refssm.hankel.gramians import GRAMIANS, stable_system
 from refssm.hankel.singular import HANKEL_SINGULAR_VALUES
 

@@ -11,11 +11,11 @@ computes all of them accurately.
 
 import numpy as np
 
-from refssm._balance import balanced
-from refssm._contract import GRAMIANS as BY_GRAMIANS
-from refssm._lyapunov import lyapunov
-from refssm._operator import COMPILED_TYPES, Operator
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.contract import GRAMIANS as BY_GRAMIANS
+from refssm._declaration.operator import COMPILED_TYPES, Operator
+from refssm._numerics.balance import balanced
+from refssm._numerics.broadcasting import unbroadcast_each
+from refssm._numerics.lyapunov import lyapunov
 from refssm.domains import projections, ringing_matrices
 from refssm.hankel.gramians import adjoint, applied, hermitian, outer, stable_system
 

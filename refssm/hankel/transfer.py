@@ -11,10 +11,10 @@ the roots of unity, D plus the discrete Fourier transform of the kernel. SciPy's
 
 import numpy as np
 
-from refssm._contraction import einsum
-from refssm._elimination import response, solved
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each
+from refssm._numerics.contraction import einsum
+from refssm._numerics.elimination import response, solved
 from refssm.domains import (
     contraction_matrices,
     frequencies,

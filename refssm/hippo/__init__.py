@@ -5,7 +5,7 @@ diagonal models derived from them, the states after each input, and reconstructi
 the states.
 """
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm.hippo.chebyshev import *
 from refssm.hippo.diagonal import *
 from refssm.hippo.fourier import *

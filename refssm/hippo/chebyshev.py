@@ -8,7 +8,7 @@ the Chebyshev weight is infinite at both ends.
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.domains import orders, windows
 from refssm.hippo.entries import rows_and_columns
 

@@ -9,7 +9,7 @@ differ at the far end of the window [gu2020hippo, gu2023train].
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.domains import even_orders, windows
 
 

@@ -9,7 +9,7 @@ Coefficients of `L_i^{(α)}(s) s^α e^{−(1−β)s/2} / L_i`, orthonormal under
 import numpy as np
 from scipy.special import gamma
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.domains import laguerre_decays, laguerre_exponents, orders
 from refssm.hippo.entries import rows_and_columns
 

@@ -9,7 +9,7 @@ from [gu2020hippo] and [voelker2019lmu]; `docs/operators/hippo.md` derives them.
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.domains import orders, windows
 from refssm.hippo.entries import alternating, rows_and_columns
 

@@ -7,13 +7,13 @@ piecewise constant signal.
 
 import numpy as np
 
-from refssm._contract import NORM
-from refssm._contraction import einsum
-from refssm._expm import expm
-from refssm._operator import Operator
-from refssm._overridable import overridable
-from refssm._polynomials import legendre
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.contract import NORM
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
+from refssm._numerics.contraction import einsum
+from refssm._numerics.expm import expm
+from refssm._numerics.overridable import overridable
+from refssm._numerics.polynomials import legendre
 from refssm.discretize.blocks import adjoint, scaled
 from refssm.discretize.hold import DISCRETIZE_ZOH
 from refssm.domains import input_vectors, settling_matrices, signals, steps

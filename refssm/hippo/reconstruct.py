@@ -9,10 +9,10 @@ the measure, from the recurrence of its polynomials.
 import numpy as np
 from scipy.special import gamma
 
-from refssm._contraction import einsum
-from refssm._operator import Operator
-from refssm._polynomials import laguerre, laguerre_slopes, legendre, legendre_slopes
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
+from refssm._numerics.contraction import einsum
+from refssm._numerics.polynomials import laguerre, laguerre_slopes, legendre, legendre_slopes
 from refssm.domains import (
     delays,
     exponents_of_laguerre,

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.domains import input_vectors, matrices, scales
 
 

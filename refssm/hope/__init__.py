@@ -1,6 +1,6 @@
 """HOPE: kernels from n Markov parameters, on a circle warped by the step size [yu2024hope]."""
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm.hope.aliased import *
 from refssm.hope.kernel import *
 from refssm.hope.recency import *

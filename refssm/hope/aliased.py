@@ -9,9 +9,9 @@ A program that multiplies spectra of length l computes this kernel.
 import numpy as np
 from numpy.fft import fft, ifft
 
-from refssm._contract import SPECTRUM
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.contract import SPECTRUM
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.domains import coefficients, warping_steps
 from refssm.hope.transfer import hope_spectrum, spectrum_vjp
 

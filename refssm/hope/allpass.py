@@ -14,7 +14,7 @@ A^j, and those are orthonormal [heuberger2003hambo].
 
 import numpy as np
 
-from refssm._overridable import overridable
+from refssm._numerics.overridable import overridable
 
 
 def rotation(dt):

@@ -9,8 +9,8 @@ circle to the imaginary axis, so z' stays on the unit circle.
 
 import numpy as np
 
-from refssm._overridable import overridable
-from refssm._roots import turned
+from refssm._numerics.overridable import overridable
+from refssm._numerics.roots import turned
 
 
 def half_angles(l, *arguments):

@@ -8,7 +8,7 @@ whole circle, so s_j has the 2-norm 1 for every j.
 
 import numpy as np
 
-from refssm._overridable import overridable
+from refssm._numerics.overridable import overridable
 
 
 def pole(dt):

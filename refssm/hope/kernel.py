@@ -9,9 +9,9 @@ dt = 1 the stages are delays and K = 0, h_0, h_1, …, 0; otherwise it is infini
 
 import numpy as np
 
-from refssm._contract import SPECTRUM
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.contract import SPECTRUM
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.domains import coefficients, warping_steps
 from refssm.hope.impulses import all_pass_responses
 from refssm.hope.transfer import hope_spectrum

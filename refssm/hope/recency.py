@@ -6,8 +6,8 @@ exponential: h_j e^{−βj}
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.domains import recency_powers, recency_rates, taps
 
 

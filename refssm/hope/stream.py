@@ -10,8 +10,8 @@ step late.
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each, with_batch
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm.domains import signals, states, taps, warping_steps
 from refssm.hope.allpass import cascade, turning
 

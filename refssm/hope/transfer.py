@@ -8,9 +8,9 @@ dt = 1 does not warp the circle: G is then the transform of 0, h_0, h_1, …
 
 import numpy as np
 
-from refssm._contract import SPECTRUM
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.contract import SPECTRUM
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.domains import coefficients, warping_steps
 from refssm.hope.circle import all_pass, powers, slope
 

@@ -8,8 +8,8 @@ Single precision is computed in double and rounded once; real arguments are comp
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS, TRANSFER, TRANSFER_DISCRETE
 from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit._compiling.parts import part

@@ -6,8 +6,8 @@ products by BLAS instead of l products with a vector. The backward pass is a den
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit.scan.dense import dense_scan
 from refssm.krylov import KRYLOV_KERNEL
 

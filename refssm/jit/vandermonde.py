@@ -11,8 +11,8 @@ index in base 4. All in double precision; single precision is rounded once.
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import compiled
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.tiles import COLUMNS, ROWS, product

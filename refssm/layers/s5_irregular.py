@@ -10,7 +10,7 @@ state as it is. Its functions have one argument more than those of a `Layer`.
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.layers._parts import ssm
 from refssm.layers._parts.mixing import summed
 from refssm.layers.s5 import S5, gated, init, rest

@@ -4,7 +4,7 @@ S4 computes with this form: (z − A)⁻¹ is a Cauchy kernel plus a correction 
 diagonalize A itself: the eigenvectors of LegS have a condition number of 1e23 at n = 32.
 """
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm.nplr.legendre import *
 from refssm.nplr.waves import *
 

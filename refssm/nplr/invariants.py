@@ -6,7 +6,7 @@ unitary matrix may rotate the columns of P. None of that changes the quantities 
 
 import numpy as np
 
-from refssm._contract import Invariant
+from refssm._declaration.contract import Invariant
 
 MOMENTS = 4
 

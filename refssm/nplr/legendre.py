@@ -14,8 +14,8 @@ it would be orthogonal to both halves of p.
 
 import numpy as np
 
-from refssm._contract import INVARIANTS
-from refssm._operator import Operator
+from refssm._declaration.contract import INVARIANTS
+from refssm._declaration.operator import Operator
 from refssm.domains import block_counts, block_orders, mode_orders, orders, windows
 from refssm.nplr.invariants import (
     matrix_invariants,

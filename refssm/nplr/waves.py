@@ -11,8 +11,8 @@ frequency k; the vectors (1, ∓i)/√2 belong to ±iω. Frequency 0 has the con
 
 import numpy as np
 
-from refssm._contract import INVARIANTS
-from refssm._operator import Operator
+from refssm._declaration.contract import INVARIANTS
+from refssm._declaration.operator import Operator
 from refssm.domains import even_mode_orders, laguerre_decays, mode_orders, windows
 from refssm.nplr.invariants import system_invariants
 from refssm.nplr.modes import Modes, paired

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from refssm._adapted import Adapted, adapters_of
-from refssm._operator import Operator
+from refssm._declaration.adapted import Adapted, adapters_of
+from refssm._declaration.operator import Operator
 from refssm.adapters import PAIRS
 from refssm.presets import (
     cauchy,

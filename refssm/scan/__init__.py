@@ -7,7 +7,7 @@
 Read `linear` first. The others build on it.
 """
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm.scan.bidirectional import *
 from refssm.scan.dense import *
 from refssm.scan.diagonal import *

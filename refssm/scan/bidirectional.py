@@ -8,8 +8,8 @@ later [smith2023s5].
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.scan.diagonal import DIAGONAL_SSM, at_rest, pulled_back, read, skipped_back, states
 
 

@@ -7,9 +7,9 @@
 
 import numpy as np
 
-from refssm._contraction import einsum
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
+from refssm._numerics.contraction import einsum
 from refssm.domains import contractions, signals, states
 
 

@@ -11,9 +11,9 @@ For a real system stored as one mode of each conjugate pair, use `diagonal_ssm_r
 
 import numpy as np
 
-from refssm._contraction import einsum
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast, unbroadcast_each
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each
+from refssm._numerics.contraction import einsum
 from refssm.domains import decays, fixed_decays, input_matrices, signals
 from refssm.scan.blocks import backwards, joined, no_resets
 from refssm.scan.linear import LINEAR_SCAN

@@ -5,8 +5,8 @@ Every mode counts twice. A mode on the real axis has no partner: pass half its c
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each, with_batch
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm.domains import real_matrices, real_signals
 from refssm.domains import states as initial_states
 from refssm.scan.diagonal import DIAGONAL_SSM, at_rest, pulled_back, read, skipped_back, states

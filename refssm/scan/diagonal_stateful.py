@@ -5,8 +5,8 @@ y, x = diagonal_ssm_stateful(a, B, C, D, u, x0)
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast, unbroadcast_each, with_batch
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each, with_batch
 from refssm.domains import states as initial_states
 from refssm.scan.diagonal import (
     DIAGONAL_SSM,

@@ -8,8 +8,8 @@ b_k = B̄ u_k. First the scan from rest, then the scan from a given state.
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.domains import decays, fixed_decays, signals, states
 
 

@@ -8,8 +8,8 @@ no NaN or infinity of one sequence reaches the next [blelloch1990prefix, lu2023s
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.domains import decays, resets, signals
 
 

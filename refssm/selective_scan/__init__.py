@@ -6,7 +6,7 @@
 and a gate; `packed` and `mamba_packed` have resets and single steps.
 """
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm.selective_scan.mamba import *
 from refssm.selective_scan.mamba_packed import *
 from refssm.selective_scan.packed import *

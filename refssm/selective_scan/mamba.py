@@ -8,8 +8,8 @@
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each, with_batch
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm.domains import biases, gates, input_matrices, preactivations, states
 from refssm.scan.blocks import no_resets, run, windows
 from refssm.selective_scan.selective import (

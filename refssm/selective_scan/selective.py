@@ -8,8 +8,8 @@ is Euler's rule, but Ā = e^{dt A} is zero-order hold.
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast, unbroadcast_each, with_batch
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each, with_batch
 from refssm.domains import projections, rates, signals, states, step_sizes
 from refssm.scan.blocks import backwards, joined, no_resets
 from refssm.scan.linear import LINEAR_SCAN, LINEAR_SCAN_FROM

@@ -6,7 +6,7 @@ Read `recurrent`, then `quadratic` (the same as masked attention), then `chunked
 both. The tests check that each form agrees with the one before.
 """
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm.ssd.chunked import *
 from refssm.ssd.packed import *
 from refssm.ssd.quadratic import *

@@ -4,7 +4,7 @@ Inside a chunk of q steps it uses the quadratic form, which is made of matrix pr
 chunks, the state. O(l·q) operations; every q gives the same result [dao2024mamba2, §6].
 """
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.domains import chunk_sizes, resets, states
 from refssm.scan.blocks import no_resets
 from refssm.ssd.packed import SSD_RECURRENT_PACKED

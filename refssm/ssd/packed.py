@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from refssm._contraction import einsum
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each, with_batch
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each, with_batch
+from refssm._numerics.contraction import einsum
 from refssm.domains import resets, states
 from refssm.ssd.recurrent import SSD_RECURRENT, at_rest, outputs_of, pulled_back, stepped
 

@@ -9,8 +9,8 @@ exponentials, so no ∞·0 can occur.
 
 import numpy as np
 
-from refssm._contraction import einsum
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
+from refssm._numerics.contraction import einsum
 from refssm.scan.blocks import no_resets
 from refssm.ssd.recurrent import SSD_RECURRENT, at_rest, outputs_of
 

@@ -8,9 +8,9 @@ is linear attention (C queries, B keys, x values), with a constant one RetNet.
 
 import numpy as np
 
-from refssm._contraction import einsum
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast, unbroadcast_each, with_batch
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each, with_batch
+from refssm._numerics.contraction import einsum
 from refssm.domains import log_decays, projections, signals, states
 from refssm.scan.blocks import backwards, joined, no_resets
 

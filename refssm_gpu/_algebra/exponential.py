@@ -6,8 +6,8 @@ The number of squarings follows from the norm of each matrix, and the norm is on
 matrix goes through the same SQUARINGS steps, and each step is kept where the norm asks for it: 31
 steps of one product each, 7 products before and 1 after them, whatever the norms are. Above a norm
 of 2³¹ the result is NaN. D instead of e^F, and the last step as the square of e^F itself, keep the
-digits as in refssm._expm. φ₁ and φ₂ act on the columns H only, so the input matrix of a system adds
-a thin product for each of them to a step, no block rows.
+digits as in refssm._numerics.expm. φ₁ and φ₂ act on the columns H only, so the input matrix of a
+system adds a thin product for each of them to a step, no block rows.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from refssm._arguments import each
-from refssm._implements import Declaration
-from refssm._operator import Operator
+from refssm._declaration.arguments import each
+from refssm._declaration.implements import Declaration
+from refssm._declaration.operator import Operator
 from refssm_gpu._launching.arrays import HALVES, Array, made_here, namespace
 from refssm_gpu._launching.conduct import on_device_of, within_memory
 from refssm_gpu._launching.inputs import converted, one_device, typed

@@ -15,7 +15,7 @@ import numba.cuda
 import numpy as np
 from numba.cuda import libdevice
 
-from refssm import _division
+from refssm._numerics import division
 
 Function = Callable[..., Any]
 # for type checkers, which would see what these names are in Python, not in a kernel
@@ -70,7 +70,7 @@ def _complex_exponential(real, cospi, sinpi):
 
 
 _device = cuda.jit(device=True)
-_smith, _divided, _real_exponential = map(_device, (_division.quotient, _quotient, _exponential))
+_smith, _divided, _real_exponential = map(_device, (division.quotient, _quotient, _exponential))
 _turned32 = _device(_complex_exponential(float32, libdevice.cospif, libdevice.sinpif))
 _turned64 = _device(_complex_exponential(float64, libdevice.cospi, libdevice.sinpi))
 FIELDS = {

@@ -1,6 +1,6 @@
 """Mirrors of refssm.diagonal."""
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm_gpu.diagonal.discretized import *
 from refssm_gpu.diagonal.dss import *
 from refssm_gpu.diagonal.ema import *

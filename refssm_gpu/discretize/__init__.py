@@ -4,7 +4,7 @@ Nothing is read back from the card. Diagonal rules are a pass over n numbers; a 
 a solve, or about 40 matrix products for an exponential.
 """
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm_gpu.discretize.diagonal_hold import *
 from refssm_gpu.discretize.diagonal_rational import *
 from refssm_gpu.discretize.hold import *

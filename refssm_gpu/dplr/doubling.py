@@ -2,9 +2,9 @@
 
     E_2 = (I + A) E_1,   E_2m = 2 E_m − E_m²,   x A^m = x − x E_m
 
-as in refssm._powers: A^m itself would lose the digits of slow modes. Those near −1 are kept by the
-caller's I + A. One product of matrices doubles the rows x A^k, another one doubles m. With rows
-C A^{pm} and columns A^r B, r < m ≈ √l, entries pm + r are one product.
+as in refssm._numerics.powers: A^m itself would lose the digits of slow modes. Those near −1 are
+kept by the caller's I + A. One product of matrices doubles the rows x A^k, another one doubles m.
+With rows C A^{pm} and columns A^r B, r < m ≈ √l, entries pm + r are one product.
 """
 
 from __future__ import annotations

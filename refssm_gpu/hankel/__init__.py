@@ -3,7 +3,7 @@
 Gramians and singular values have none: CuPy has no Schur form and no Lyapunov solver.
 """
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm_gpu.hankel.matrix import *
 from refssm_gpu.hankel.transfer import *
 

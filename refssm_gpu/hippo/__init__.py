@@ -3,7 +3,7 @@
 The matrices themselves have none: they are made once, on the CPU.
 """
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm_gpu.hippo.memory import *
 from refssm_gpu.hippo.reconstruct import *
 from refssm_gpu.hippo.rescale import *

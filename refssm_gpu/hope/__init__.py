@@ -1,6 +1,6 @@
 """CuPy mirrors of refssm.hope."""
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm_gpu.hope.aliased import *
 from refssm_gpu.hope.kernel import *
 from refssm_gpu.hope.recency import *

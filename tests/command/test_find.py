@@ -3,8 +3,8 @@
 import pytest
 from judging import run
 
-from refssm._search import MOST, search
 from refssm.catalog import judged
+from refssm.conformance.doctor.search import MOST, search
 
 TAGS = [(op.name, tag) for op in judged() for tag in op.tags]
 # what a user types, and the first answer

@@ -10,7 +10,7 @@ from kernel_judging import MIRRORED
 from on_target import given, taken
 from rotation import of_turn
 
-from refssm._arguments import several
+from refssm._declaration.arguments import several
 from refssm.catalog import named
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.cases.sizes import core_dims

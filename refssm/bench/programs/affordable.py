@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.bench.measuring.memory import available, peak_of
 from refssm.bench.measuring.timing import Clock
 from refssm.bench.programs.calls import Call, NotTimed

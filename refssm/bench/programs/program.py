@@ -8,8 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from refssm._implements import Declaration
-from refssm._operator import PACKAGES, Operator
+from refssm._declaration.implements import Declaration
+from refssm._declaration.operator import PACKAGES, Operator
 from refssm.conformance.calling.finding import find, sentence
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.libraries import KERNELS, MODULES, SUBJECTS, absent

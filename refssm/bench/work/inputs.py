@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from refssm import domains
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.bench.work.sizes import Size
 from refssm.conformance.cases.case import Case, plain_map
 from refssm.conformance.cases.filling import Knob

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from refssm._contract import TRACED
-from refssm._operator import Operator
+from refssm._declaration.contract import TRACED
+from refssm._declaration.operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance.cases.case import simplest
 from refssm.conformance.cases.sizes import core_dims, of_matrices

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from importlib.util import find_spec
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.bench.programs.program import YOURS, Program
 from refssm.bench.work.sizes import default_operators
 from refssm.catalog import OPERATORS

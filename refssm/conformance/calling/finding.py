@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from refssm._names import did_you_mean
-from refssm._operator import Operator
+from refssm._declaration.names import did_you_mean
+from refssm._declaration.operator import Operator
 from refssm.catalog import called, judged, named, resumed
 from refssm.conformance.calling.attributes import vars_of
 from refssm.conformance.calling.implementation import Found, by_hand, declared

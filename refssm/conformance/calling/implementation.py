@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from refssm._adapted import taken
-from refssm._implements import FRAMEWORKS, Budget, Declaration, declared_as
-from refssm._layout import Layout, in_layout, parse
-from refssm._operator import Operator
+from refssm._declaration.adapted import taken
+from refssm._declaration.implements import FRAMEWORKS, Budget, Declaration, declared_as
+from refssm._declaration.layout import Layout, in_layout, parse
+from refssm._declaration.operator import Operator
 from refssm.adapters import Adapter
 from refssm.conformance.calling.adapters import adapter
 from refssm.conformance.calling.adapters.numpy_arrays import NoDevice

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.calling.finding import sentence
 from refssm.conformance.calling.one_call import Outcome
 

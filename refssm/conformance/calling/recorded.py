@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm._layout import Layout, canonical, in_layout, parse, restored, sizes_of
+from refssm._declaration.layout import Layout, canonical, in_layout, parse, restored, sizes_of
 from refssm.conformance.calling.adapters.numpy_arrays import (
     BFLOAT16,
     bfloat16,

@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm._signature import length_of
+from refssm._declaration.operator import Operator
+from refssm._declaration.signature import length_of
 from refssm.conformance.cases.filling import Knob, beside, fill
 from refssm.conformance.cases.partners import following
 from refssm.conformance.cases.sizes import core_dims

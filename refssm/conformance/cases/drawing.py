@@ -9,8 +9,8 @@ from math import isqrt
 
 from hypothesis import strategies as st
 
-from refssm._contract import TRACED
-from refssm._operator import Operator
+from refssm._declaration.contract import TRACED
+from refssm._declaration.operator import Operator
 from refssm.conformance.cases import structured
 from refssm.conformance.cases.case import NOWHERE, Case
 from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY, Knob

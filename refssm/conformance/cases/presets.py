@@ -8,7 +8,7 @@ from math import prod
 
 from hypothesis import strategies as st
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.cases.case import NOWHERE, Case
 from refssm.conformance.cases.drawing import knobs_of
 from refssm.conformance.cases.limits import Narrowed

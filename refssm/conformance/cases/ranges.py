@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.cases.limits import Limit, admitted
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.usage_error import UsageError

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from math import isqrt
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.number_types import number_type
 
 MATRIX_SIZE = 65

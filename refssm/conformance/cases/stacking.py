@@ -8,8 +8,8 @@ from itertools import product
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm._signature import length_of
+from refssm._declaration.operator import Operator
+from refssm._declaration.signature import length_of
 from refssm.conformance.cases.sizes import core_dims
 from refssm.presets.preset import Preset
 

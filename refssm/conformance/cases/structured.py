@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.number_types import NumberType
 from refssm.domains.domain import DECAYING_TEXTURES, Numbers
 

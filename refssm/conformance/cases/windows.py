@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.gauges.gauge import Gauge
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.narrowing import UNSTEADY
 from refssm.conformance.calling.one_call import Declined, Outcome

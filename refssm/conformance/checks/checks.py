@@ -8,7 +8,7 @@ from functools import partial
 
 from hypothesis import strategies as st
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.cases import structured
 from refssm.conformance.cases.case import NOWHERE, Case, ordinary_case
 from refssm.conformance.cases.cotangents import cotangents_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.ranges import Where
 from refssm.conformance.checks.candidate import Broken, Candidate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.checks.batch_laws import BATCH, GROUP
 from refssm.conformance.checks.law import Law
 from refssm.conformance.checks.linear_laws import ADDITIVE, SCALING, ZERO

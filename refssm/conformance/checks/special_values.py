@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.catalog import from_state
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Broken, Candidate

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from refssm._adapted import adapted, adapters_of
-from refssm._operator import Operator
+from refssm._declaration.adapted import adapted, adapters_of
+from refssm._declaration.operator import Operator
 from refssm.catalog import from_state, resumed, states_in
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refssm._adapted import adapters_of
+from refssm._declaration.adapted import adapters_of
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.limits import may_hold

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm._adapted import with_steps
-from refssm._implements import FRAMEWORKS, KINDS, TYPES
-from refssm._operator import Operator
+from refssm._declaration.adapted import with_steps
+from refssm._declaration.implements import FRAMEWORKS, KINDS, TYPES
+from refssm._declaration.operator import Operator
 from refssm.conformance.calling.finding import operator_named, short
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.filling import Knob

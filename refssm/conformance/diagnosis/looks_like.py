@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refssm._arguments import several
+from refssm._declaration.arguments import several
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Candidate

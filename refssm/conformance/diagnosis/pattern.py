@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.candidate import Broken, Candidate

@@ -6,7 +6,7 @@ from math import gcd
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.gauges.gauge import Gauge, Known
 from refssm.conformance.standard import Standard
 

@@ -10,8 +10,8 @@ from string import Template
 
 import numpy as np
 
-from refssm._implements import Declaration
-from refssm._layout import arranged, canonical
+from refssm._declaration.implements import Declaration
+from refssm._declaration.layout import arranged, canonical
 from refssm.conformance.calling.calls.run import Run
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.links import switches

@@ -15,8 +15,8 @@ from functools import cache
 
 import numpy as np
 
-from refssm._adapted import adapters_of, through
-from refssm._operator import Operator
+from refssm._declaration.adapted import adapters_of, through
+from refssm._declaration.operator import Operator
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.checks.candidate import Candidate

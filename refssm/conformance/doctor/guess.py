@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from refssm._adapted import adapters_of, with_steps
-from refssm._layout import in_layout
-from refssm._operator import Operator
-from refssm._search import search
+from refssm._declaration.adapted import adapters_of, with_steps
+from refssm._declaration.layout import in_layout
+from refssm._declaration.operator import Operator
 from refssm.catalog import joined, judged
 from refssm.conformance.calling.calls.attempt import Attempt, Function
 from refssm.conformance.calling.one_call import Outcome
@@ -19,6 +18,7 @@ from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.checks.checks import types_of
 from refssm.conformance.doctor.layouts import layouts
 from refssm.conformance.doctor.recipes import Recipe, recipes
+from refssm.conformance.doctor.search import search
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import grade_outputs
 

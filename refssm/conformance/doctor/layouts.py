@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from refssm._layout import Axes, canonical, parse
-from refssm._operator import Operator
+from refssm._declaration.layout import Axes, canonical, parse
+from refssm._declaration.operator import Operator
 
 MOST = 40
 PLACES = ("after", "own", "last", "first")  # of time among the axes of an array
@@ -47,7 +47,7 @@ def _arranged(op: Operator, array: Axes, place: str, omitted: Axes, merged: bool
 
 
 def _fits(op: Operator, text: str) -> bool:
-    from refssm._layout import in_layout
+    from refssm._declaration.layout import in_layout
 
     try:
         parse(in_layout(op, text), text)

@@ -5,7 +5,7 @@ In an expression `xp` is the module of arrays (torch, jax.numpy, cupy or numpy).
 
 from __future__ import annotations
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.catalog import joined
 
 STATES = "x0 h0 s0 x h s state state0 initialstate initialstates prevstate ssmstate hprev"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from refssm._adapted import adapters_of
-from refssm._layout import parse
-from refssm._operator import Operator
+from refssm._declaration.adapted import adapters_of
+from refssm._declaration.layout import parse
+from refssm._declaration.operator import Operator
 from refssm.catalog import joined
 from refssm.conformance.calling.calls.attempt import Function
 from refssm.conformance.doctor.names import ADAPTED, MADE, REVERSED, idle, means, switch

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm._layout import NO_SIZES, Layout, canonical, length, parts
-from refssm._operator import Operator
+from refssm._declaration.layout import NO_SIZES, Layout, canonical, length, parts
+from refssm._declaration.operator import Operator
 from refssm.conformance.exchange import files
 from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.verdict import types_in

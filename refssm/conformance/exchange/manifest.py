@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from jsonschema import Draft202012Validator
 
-from refssm._layout import Layout, canonical, parse, restored
-from refssm._operator import Operator
+from refssm._declaration.layout import Layout, canonical, parse, restored
+from refssm._declaration.operator import Operator
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY, Knob

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm._implements import Declaration
-from refssm._layout import canonical, sizes_of
+from refssm._declaration.implements import Declaration
+from refssm._declaration.layout import canonical, sizes_of
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found, Offer
 from refssm.conformance.calling.one_call import Outcome

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.calling.finding import short
 from refssm.conformance.checks.linear_laws import of_integers
 from refssm.conformance.exchange.call import Call

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from refssm import __version__
-from refssm._arguments import several
-from refssm._layout import NO_SIZES, Layout, arranged, canonical, parse, sizes_of
+from refssm._declaration.arguments import several
+from refssm._declaration.layout import NO_SIZES, Layout, arranged, canonical, parse, sizes_of
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Outcome

@@ -28,9 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from refssm._adapted import through
-from refssm._arguments import several
-from refssm._contract import (
+from refssm._declaration.adapted import through
+from refssm._declaration.arguments import several
+from refssm._declaration.contract import (
     CHAIN,
     EXPM,
     FFT,
@@ -44,7 +44,7 @@ from refssm._contract import (
     Contract,
     Equation,
 )
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.gauges import cumulated
 from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, Measure, wide
 from refssm.conformance.gauges.linalg import CHARGE, exponential_bound, frobenius, two_norm

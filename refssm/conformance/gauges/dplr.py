@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from refssm._powers import through_powers
+from refssm._numerics.powers import through_powers
 from refssm.conformance.gauges.linalg import frobenius, spectral_norm
 from refssm.conformance.gauges.rules import product_charge, rule, tree
 from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, met, modulus

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from refssm._arguments import several
-from refssm._operator import Operator
+from refssm._declaration.arguments import several
+from refssm._declaration.operator import Operator
 from refssm.conformance.gauges import (  # noqa: F401  # importing them registers their rules
     dplr,
     hankel,

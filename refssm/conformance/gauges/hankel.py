@@ -12,10 +12,10 @@ Importing this module registers the rules.
 
 import numpy as np
 
-from refssm._balance import balanced
-from refssm._elimination import eliminated, response, solved
-from refssm._lyapunov import lyapunov, stein
-from refssm._takagi import takagi
+from refssm._numerics.balance import balanced
+from refssm._numerics.elimination import eliminated, response, solved
+from refssm._numerics.lyapunov import lyapunov, stein
+from refssm._numerics.takagi import takagi
 from refssm.conformance.gauges.linalg import (
     frobenius,
     length_of,

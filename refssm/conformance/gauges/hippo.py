@@ -8,8 +8,8 @@ module registers the rules.
 
 import numpy as np
 
-from refssm._expm import expm
-from refssm._polynomials import legendre, legendre_slopes, recurrence
+from refssm._numerics.expm import expm
+from refssm._numerics.polynomials import legendre, legendre_slopes, recurrence
 from refssm.conformance.gauges.linalg import CHARGE, condition, frobenius, spectral_norm, two_norm
 from refssm.conformance.gauges.rules import product_charge, rule, tree
 from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, lifted, met, modulus

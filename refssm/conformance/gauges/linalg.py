@@ -10,8 +10,8 @@ from math import ceil, log2
 
 import numpy as np
 
-from refssm._expm import DEGREE, expm, expm_derivative
-from refssm._powers import states
+from refssm._numerics.expm import DEGREE, expm, expm_derivative
+from refssm._numerics.powers import states
 from refssm.conformance.gauges.rules import rule, tree
 from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, lifted, met
 from refssm.dplr.system import around_the_circle
@@ -237,7 +237,7 @@ def squarings(G):
 
 
 class _Exponential:
-    """e^G by the steps of `refssm._expm`, all kept, so a derivative is two products a step.
+    """e^G by the steps of `_numerics.expm`, all kept, so a derivative is two products a step.
 
     `expm_derivative` has matrices of twice the size: eight times the work, for each direction. The
     first `near` squarings are those of e^G − I, as there; the others square e^G, which keeps the

@@ -10,7 +10,7 @@ from math import ceil, log2, prod
 
 import numpy as np
 
-from refssm._contraction import einsum
+from refssm._numerics.contraction import einsum
 from refssm.conformance.gauges.tracked import (
     FUNCTIONS,
     UFUNCS,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, wide
 from refssm.conformance.gauges.linalg import TRANSFORMS
 from refssm.conformance.gauges.rules import tree

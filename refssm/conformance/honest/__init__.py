@@ -7,8 +7,8 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
-from refssm._implements import Budget, Declaration
-from refssm._operator import Operator
+from refssm._declaration.implements import Budget, Declaration
+from refssm._declaration.operator import Operator
 from refssm.catalog import OPERATORS, families
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found

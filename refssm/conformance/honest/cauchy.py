@@ -6,9 +6,9 @@ at roots of unity, by the same sums and by a transform.
 
 import numpy as np
 
-from refssm._pairs import paired
-from refssm._roots import roots_of_unity
-from refssm.broadcasting import unbroadcast
+from refssm._numerics.broadcasting import unbroadcast
+from refssm._numerics.pairs import paired
+from refssm._numerics.roots import roots_of_unity
 from refssm.cauchy import CAUCHY_KERNEL, CAUCHY_KERNEL_PAIRS, RESOLVENT_AT_ROOTS
 from refssm.conformance.honest import Honest
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.honest import Honest, mirror
 from refssm.krylov import KRYLOV_KERNEL
 

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 import refssm
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.activations import gelu, glu, sigmoid
 from refssm.catalog import named, resumed
 from refssm.conformance.honest import Honest, reference

@@ -9,7 +9,7 @@ import numpy as np
 from mpmath import mp
 from scipy.linalg.lapack import dgejsv
 
-from refssm._takagi import orthogonal_columns, triangular
+from refssm._numerics.takagi import orthogonal_columns, triangular
 from refssm.conformance.honest import Honest
 from refssm.spectral import SPECTRAL_FILTERS
 

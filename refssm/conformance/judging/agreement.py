@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.gauges.gauge import Gauge, Second
 from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.grading import compare

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from refssm import oracle
-from refssm._arguments import several
-from refssm._operator import Operator
+from refssm._declaration.arguments import several
+from refssm._declaration.operator import Operator
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.filling import Knob
 from refssm.conformance.cases.sizes import core_dims

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.gauges.gauge import Gauges
 
 BITS = (192, 768)  # an oracle has 166; balls of thousands of steps grow, and need more

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.judging.wrong_entries import Damage, axis_names
 

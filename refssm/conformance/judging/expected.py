@@ -12,9 +12,9 @@ from types import MappingProxyType
 import numpy as np
 
 from refssm import oracle
-from refssm._adapted import adapters_of
-from refssm._arguments import several
-from refssm._operator import Operator
+from refssm._declaration.adapted import adapters_of
+from refssm._declaration.arguments import several
+from refssm._declaration.operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance.gauges.contracts import (
     bounds,

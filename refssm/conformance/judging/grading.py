@@ -13,7 +13,7 @@ from math import sqrt
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.cancelling import bound_of_terms, right_in_norm, second_bound
 from refssm.conformance.judging.expected import expect

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from refssm._contract import Invariant
-from refssm._operator import Operator
+from refssm._declaration.contract import Invariant
+from refssm._declaration.operator import Operator
 from refssm.conformance.gauges.gauge import Gauge, wide
 from refssm.conformance.judging.verdict import (
     CLASSES,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.judging.wrong_entries import Damage
 from refssm.conformance.standard import C, Standard
 

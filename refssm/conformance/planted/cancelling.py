@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from refssm._arguments import several
-from refssm._operator import Operator
+from refssm._declaration.arguments import several
+from refssm._declaration.operator import Operator
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.gauges.cumulated import FORMS
 from refssm.conformance.planted import PlantedBug

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.planting import Planting, of_each_result, of_result
 from refssm.krylov import KRYLOV_KERNEL

@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from refssm._arguments import each, several
-from refssm._operator import Operator
+from refssm._declaration.arguments import each, several
+from refssm._declaration.operator import Operator
 from refssm.conformance.planted import PlantedBug, shortcuts
 from refssm.conformance.planted.arithmetic import bfloat16, float16, single, tf32
 from refssm.conformance.planted.epsilon import Epsilon

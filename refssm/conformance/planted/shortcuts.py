@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.domains import Domain, Numbers
 from refssm.domains.domain import STRUCTURED_TEXTURES
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from refssm._implements import FRAMEWORKS, NUMBERS, TYPES
-from refssm._names import did_you_mean
+from refssm._declaration.implements import FRAMEWORKS, NUMBERS, TYPES
+from refssm._declaration.names import did_you_mean
 from refssm.catalog import judged
 from refssm.conformance.calling.libraries import NAMES as SUBJECTS
 from refssm.conformance.cases.ranges import split

@@ -20,8 +20,8 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from refssm._implements import TYPES
-from refssm._names import did_you_mean
+from refssm._declaration.implements import TYPES
+from refssm._declaration.names import did_you_mean
 from refssm.catalog import judged
 from refssm.conformance.checks.checks import (
     COMPARING,

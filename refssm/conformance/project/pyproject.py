@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from refssm._names import did_you_mean
+from refssm._declaration.names import did_you_mean
 from refssm.conformance.file_errors import SETTINGS, contents
 from refssm.conformance.usage_error import UsageError, shown
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from refssm._implements import Declaration, declared_as
-from refssm._names import did_you_mean
+from refssm._declaration.implements import Declaration, declared_as
+from refssm._declaration.names import did_you_mean
 from refssm.conformance.pytest_plugin.items import Check, LeftOut, Refused
 from refssm.conformance.usage_error import UsageError
 
@@ -61,7 +61,7 @@ class Implementation(pytest.Collector):
 
     def _refused(self, name: str, why: str) -> Refused:
         """An item that fails, chosen by every check's name: it stands for all of them."""
-        from refssm._implements import TYPES
+        from refssm._declaration.implements import TYPES
         from refssm.conformance.checks.checks import NAMES
 
         place = f"in the mark of {self.name} at {self.path.name}:{self.line}"
@@ -155,7 +155,7 @@ class Implementation(pytest.Collector):
 
     def _where(self, declared: Declaration) -> tuple[str, ...]:
         """The ranges of the mark, a text or several; _Wrong for one that cannot be."""
-        from refssm._adapted import taken
+        from refssm._declaration.adapted import taken
         from refssm.conformance.calling.finding import operator_named
         from refssm.conformance.cases.ranges import parse
         from refssm.conformance.usage_error import shown

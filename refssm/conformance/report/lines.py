@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from refssm import __version__
-from refssm._adapted import taken
-from refssm._implements import Budget
-from refssm._layout import canonical, in_layout
+from refssm._declaration.adapted import taken
+from refssm._declaration.implements import Budget
+from refssm._declaration.layout import canonical, in_layout
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.links import switches

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 
-from refssm._implements import Declaration, unknown
+from refssm._declaration.implements import Declaration, unknown
 from refssm.catalog import resumed
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found, declared

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm._layout import canonical, parse, parts
-from refssm._operator import COMPILED_TYPES
+from refssm._declaration.layout import canonical, parse, parts
+from refssm._declaration.operator import COMPILED_TYPES
 from refssm.catalog import from_state
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.calling.recorded import Recorded, in_order, stored

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 from functools import cache, cached_property
 
-from refssm._layout import canonical, length, parse, sizes_of
+from refssm._declaration.layout import canonical, length, parse, sizes_of
 from refssm.conformance.calling.calls.fitting import reordered
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import Case, ordinary_case

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.checks.beside_old import Beside
 from refssm.conformance.checks.checks import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from refssm._adapted import adapted, taken
-from refssm._layout import in_layout
+from refssm._declaration.adapted import adapted, taken
+from refssm._declaration.layout import in_layout
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.cases.ranges import narrowed

@@ -21,8 +21,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from refssm._arguments import several
-from refssm._operator import Operator
+from refssm._declaration.arguments import several
+from refssm._declaration.operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance import honest, planted
 from refssm.conformance.cases.case import Case, ordinary_case

@@ -25,8 +25,8 @@ import numpy as np
 import typer
 from rich.progress import track
 
-from refssm._arguments import each
-from refssm._operator import Operator
+from refssm._declaration.arguments import each
+from refssm._declaration.operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found

@@ -21,7 +21,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance.selftest import soak, stored
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.number_types import number_type
 from refssm.conformance.standard import C

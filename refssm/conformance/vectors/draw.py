@@ -10,8 +10,8 @@ from zlib import crc32
 
 import numpy as np
 
-from refssm._arguments import each
-from refssm._operator import Operator
+from refssm._declaration.arguments import each
+from refssm._declaration.operator import Operator
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.calling.worker import InProcess

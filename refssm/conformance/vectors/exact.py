@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from refssm import oracle
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.vectors.rounding import FORMATS, Format, certain, nearest
 
 FIRST, LAST = 128, 8192  # bits; products of two subnormals start 2148 bits after the point

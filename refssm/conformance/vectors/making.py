@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance.usage_error import UsageError
 from refssm.conformance.vectors.document import (

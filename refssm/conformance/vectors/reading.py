@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance.checks.checks import types_of
 from refssm.conformance.file_errors import DOCUMENT, contents

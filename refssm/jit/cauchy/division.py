@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from refssm import _division
+from refssm._numerics import division
 from refssm.jit._compiling.parts import part
 
-quotient: Any = part(_division.quotient)
+quotient: Any = part(division.quotient)
 
 
 @part

@@ -2,8 +2,8 @@
 
 from inspect import unwrap
 
-from refssm._operator import COMPILED_TYPES
-from refssm._pairs import folded, paired
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.pairs import folded, paired
 from refssm.cauchy import CAUCHY_KERNEL_PAIRS
 from refssm.jit.cauchy.kernel import cauchy_kernel, cauchy_kernel_vjp
 

@@ -12,8 +12,8 @@ precision, rounded once.
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm.jit._compiling.gufunc import compiled
 from refssm.jit._compiling.parts import part

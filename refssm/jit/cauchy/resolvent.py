@@ -18,9 +18,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm._roots import roots_of_unity
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
+from refssm._numerics.roots import roots_of_unity
 from refssm.cauchy import RESOLVENT_AT_ROOTS
 from refssm.jit._compiling.gufunc import compiled
 from refssm.jit._compiling.parts import part

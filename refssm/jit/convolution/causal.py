@@ -14,8 +14,8 @@ from math import prod
 import numpy as np
 from scipy import fft
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
 from refssm.jit._compiling.gufunc import compiled
 from refssm.jit._compiling.threads import over_threads

@@ -9,8 +9,8 @@ rest, so taps without an input are skipped. A single step is a convolution of le
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.convolution import (
     SHORT_CONVOLUTION,
     SHORT_CONVOLUTION_STATEFUL,

@@ -10,8 +10,8 @@ with negative Ā, and growing modes of the softmax.
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.diagonal import (
     DIAGONAL_KERNEL_BILINEAR,
     DIAGONAL_KERNEL_BILINEAR_REAL,

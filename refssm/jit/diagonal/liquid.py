@@ -5,8 +5,8 @@
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.diagonal import LIQUID_KERNEL
 from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit.vandermonde import rounded

@@ -6,8 +6,8 @@
 import numpy as np
 from numpy.fft import fft
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.dplr import DPLR_KERNEL_ALIASED
 from refssm.dplr.system import empty
 from refssm.jit.dplr.nodes import circle, narrow, rows, transfer_back, wide

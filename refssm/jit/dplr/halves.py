@@ -13,7 +13,7 @@ from inspect import unwrap
 import numpy as np
 from scipy.fft import irfft, rfft
 
-from refssm._operator import COMPILED_TYPES
+from refssm._declaration.operator import COMPILED_TYPES
 from refssm.dplr import DPLR_KERNEL_ALIASED_REAL, DPLR_KERNEL_REAL
 from refssm.dplr.pairs import both_halves, of_stored
 from refssm.dplr.system import empty

@@ -5,9 +5,9 @@
 
 import numpy as np
 
-from refssm._elimination import eliminated
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
+from refssm._numerics.elimination import eliminated
 from refssm.dplr import DPLR_KERNEL
 from refssm.dplr.system import inverse
 from refssm.jit.dplr.blocks import FACTORS, HEADS, PLACES, multiplied

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.fft import ifft
 
-from refssm._roots import turned
+from refssm._numerics.roots import turned
 from refssm.jit._compiling.gufunc import compiled
 from refssm.jit._compiling.parts import part
 from refssm.jit._compiling.threads import threads

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.fft import fft, ifft, irfft
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_KERNEL_ALIASED
 from refssm.jit.hope.sums import adjoint, summed
 

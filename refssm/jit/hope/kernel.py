@@ -11,8 +11,8 @@ end.
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_KERNEL
 from refssm.hope.impulses import pole
 from refssm.jit._compiling.gufunc import gufunc

@@ -9,8 +9,8 @@ pass is the cascade in reverse time. A single step is a stream of length 1.
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_STEP, HOPE_STREAM, HOPE_STREAM_STATEFUL
 from refssm.hope.allpass import rotation, turning
 from refssm.jit._compiling.gufunc import gufunc, in_kind_of

@@ -12,7 +12,7 @@ from functools import lru_cache
 import finufft
 import numpy as np
 
-from refssm.broadcasting import with_batch
+from refssm._numerics.broadcasting import with_batch
 from refssm.hope.circle import half_angles, slope
 from refssm.jit.hope.warped import adjoint_real, summed_real
 

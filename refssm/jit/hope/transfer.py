@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_TRANSFER
 from refssm.jit.hope.sums import adjoint, summed
 

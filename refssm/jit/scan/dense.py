@@ -8,8 +8,8 @@ The adjoint is the same kernel in reverse time, with Aᴴ.
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import begun, gufunc
 from refssm.jit.scan.linear import at_rest
 from refssm.scan import DENSE_SCAN, DENSE_SCAN_FROM

@@ -9,8 +9,8 @@ anyway.
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each, with_batch
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm.jit._compiling.gufunc import begun
 from refssm.jit.scan.linear import at_rest, scan, scan_back
 from refssm.scan import (

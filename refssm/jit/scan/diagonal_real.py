@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import begun
 from refssm.jit.scan.diagonal import applied, last_state, outer, pulled_back, states
 from refssm.jit.scan.linear import at_rest

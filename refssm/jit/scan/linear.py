@@ -9,8 +9,8 @@ scan of length 1.
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import begun, gufunc
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.rows import over_rows

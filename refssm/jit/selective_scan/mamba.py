@@ -7,8 +7,8 @@ gradients use the ungated outputs of the adjoint, which computes the states agai
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
 # (a gufunc allocates its outputs; pyright does not know that)
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each, with_batch
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm.jit._compiling.gufunc import begun, in_kind_of
 from refssm.jit.selective_scan.kernels import at_rest, gated_back, gated_scan
 from refssm.scan.blocks import no_resets

@@ -3,8 +3,8 @@
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
 # (a gufunc allocates its outputs; pyright does not know that)
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import begun, in_kind_of
 from refssm.jit.selective_scan.kernels import at_rest, pulled_back, scan
 from refssm.scan.blocks import no_resets

@@ -1,6 +1,6 @@
 """Numba mirrors of refssm.ssd except the quadratic form; compiled on import."""
 
-from refssm._names import export
+from refssm._declaration.names import export
 from refssm.jit.ssd.chunked import *
 from refssm.jit.ssd.recurrent import *
 

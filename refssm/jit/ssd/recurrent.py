@@ -1,7 +1,7 @@
 """Numba mirrors of refssm.ssd.recurrent and .packed: one kernel for each direction."""
 
-from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import COMPILED_TYPES
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import begun, in_kind_of
 from refssm.jit.ssd.kernels import at_rest, pulled_back, scan
 from refssm.scan.blocks import no_resets

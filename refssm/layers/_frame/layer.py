@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import refssm
-from refssm._operator import PACKAGES
+from refssm._declaration.operator import PACKAGES
 from refssm.catalog import OPERATORS
 from refssm.domains import Domain, weights_of_rows
 

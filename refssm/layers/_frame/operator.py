@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import cache
 
-from refssm._contract import CHAIN
-from refssm._operator import Operator
+from refssm._declaration.contract import CHAIN
+from refssm._declaration.operator import Operator
 from refssm.domains import Domain, layer_signals
 from refssm.layers._frame.layer import Layer
 from refssm.layers._frame.transforms import bare

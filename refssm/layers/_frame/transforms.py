@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import numpy as np
 
 import refssm
-from refssm._elimination import solved
-from refssm._overridable import overridable
-from refssm._powers import states
-from refssm.broadcasting import unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast_each
+from refssm._numerics.elimination import solved
+from refssm._numerics.overridable import overridable
+from refssm._numerics.powers import states
 from refssm.catalog import OPERATORS
 from refssm.convolution import CAUSAL_CONVOLUTION
 from refssm.discretize import DISCRETIZE_BILINEAR

@@ -7,7 +7,7 @@ import pytest
 from judging import SCAN, judged, plugin, run, scan, verdicts
 
 import refssm
-from refssm._layout import Layout, arranged, canonical, parse, restored
+from refssm._declaration.layout import Layout, arranged, canonical, parse, restored
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found

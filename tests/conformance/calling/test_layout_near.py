@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from refssm._layout import canonical, in_layout, parse
-from refssm._layout_near import nearest
+from refssm._declaration.layout import canonical, in_layout, parse
+from refssm._declaration.layout_near import nearest
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
 

@@ -7,7 +7,7 @@ import pytest
 from einops import rearrange
 from judging import ONE_SEQUENCE, judged, plugin, run, scan, verdicts
 
-from refssm._layout import arranged, canonical, length, parse, restored, single
+from refssm._declaration.layout import arranged, canonical, length, parse, restored, single
 from refssm.discretize.hold import DISCRETIZE_ZOH
 from refssm.scan import DIAGONAL_SSM_BIDIRECTIONAL, LINEAR_SCAN
 from refssm.ssd.recurrent import SSD_RECURRENT

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from judging import judged, plugin, run, scan
 
-from refssm._layout import parse
+from refssm._declaration.layout import parse
 from refssm.conformance.calling.calls.fitting import TRIES, fitting, misfit, place_of, reordered
 from refssm.scan import LINEAR_SCAN
 from refssm.ssd.recurrent import SSD_RECURRENT

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from judging import judged, plugin, run, scan
 
-from refssm._layout import canonical, in_layout
+from refssm._declaration.layout import canonical, in_layout
 from refssm.scan import LINEAR_SCAN
 from refssm.selective_scan import SELECTIVE_SCAN
 from refssm.testing import implements

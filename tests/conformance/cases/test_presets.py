@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 from refssm import initial
-from refssm._signature import length_of
+from refssm._declaration.signature import length_of
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found

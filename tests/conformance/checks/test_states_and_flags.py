@@ -8,7 +8,7 @@ import pytest
 from judging import judged
 
 import refssm
-from refssm._layout import canonical, parse
+from refssm._declaration.layout import canonical, parse
 from refssm.catalog import OPERATORS, from_state, resumed
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found

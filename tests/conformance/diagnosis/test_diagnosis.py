@@ -7,7 +7,7 @@ import pytest
 from judging import plugin, rounded_to, run, scan
 
 from refssm import diagonal_kernel_zoh, discretize_euler
-from refssm.broadcasting import unbroadcast
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from judging import looks_like
 
-from refssm.broadcasting import unbroadcast
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess

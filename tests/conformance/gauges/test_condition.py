@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm_cond
 
-from refssm._expm import expm_derivative
+from refssm._numerics.expm import expm_derivative
 from refssm.conformance.gauges import linalg
 from refssm.conformance.gauges.linalg import condition
 

@@ -10,10 +10,10 @@ import pytest
 from mpmath import mp
 from scipy.linalg import expm_cond
 
-from refssm import _contract
-from refssm._arguments import several
-from refssm._contract import Contract
-from refssm._expm import expm, expm_derivative
+from refssm._declaration import contract as contracts_declared
+from refssm._declaration.arguments import several
+from refssm._declaration.contract import Contract
+from refssm._numerics.expm import expm, expm_derivative
 from refssm.catalog import OPERATORS, judged
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges import contracts, gauge
@@ -32,7 +32,7 @@ from refssm.discretize import DISCRETIZE_BILINEAR, DISCRETIZE_IMPULSE, DISCRETIZ
 U = 2.0**-24
 NORMWISE = [op for op in OPERATORS if not op.contract.follows_each_operation]
 operators = pytest.mark.parametrize("op", NORMWISE, ids=str)
-CONTRACTS = [record for record in vars(_contract).values() if isinstance(record, Contract)]
+CONTRACTS = [record for record in vars(contracts_declared).values() if isinstance(record, Contract)]
 each_contract = pytest.mark.parametrize("contract", CONTRACTS, ids=str)
 KINDS = pytest.mark.parametrize("dtype", ["float32", "complex64"])
 
@@ -64,7 +64,7 @@ def k1(function, *arrays):
 
 def test_each_contract_has_one_bound_and_an_operator_that_declares_it():
     assert {*CONTRACTS} == {*BOUNDS} == {op.contract for op in judged()}
-    assert all(vars(_contract)[contract.name] is contract for contract in CONTRACTS)
+    assert all(vars(contracts_declared)[contract.name] is contract for contract in CONTRACTS)
 
 
 @each_contract
@@ -99,7 +99,7 @@ def test_a_fact_holds_for_these_contracts_and_no_others(fact, names):
 
 def test_the_operators_of_fft_are_the_transforms():
     transforms = {op for op in OPERATORS if "transform" in op.traits}
-    assert transforms == {op for op in OPERATORS if op.contract is _contract.FFT}
+    assert transforms == {op for op in OPERATORS if op.contract is contracts_declared.FFT}
 
 
 def loosened(bound):
@@ -233,14 +233,14 @@ def test_a_matrix_of_zeros_has_condition_one_and_nan_has_none():
 
 def test_a_transform_is_measured_by_the_norms_of_its_arguments():
     u, k = np.array([3.0, 4.0]), np.array([0.0, 2.0])
-    (gauge,) = BOUNDS[_contract.FFT].outputs(Call(CAUSAL_CONVOLUTION, [u, k], {}, U, 0.0))
+    (gauge,) = BOUNDS[contracts_declared.FFT].outputs(Call(CAUSAL_CONVOLUTION, [u, k], {}, U, 0.0))
     assert gauge.value.tolist() == [0, 6]
     assert gauge.k0.tolist() == [30 * np.sqrt(2)] * 2  # 3 transforms, log2(4) = 2, norms 5 and 2
     assert gauge.k1.tolist() == [30 * np.sqrt(2) + 20] * 2
     dy = np.array([[1.0, 0.0], [0.0, 1.0]])
     vjp = CAUSAL_CONVOLUTION.bare_vjp
     call = Call(CAUSAL_CONVOLUTION, [dy, u, k], {}, U, 0.0)
-    du, dk = BOUNDS[_contract.FFT].gradients(call, vjp)
+    du, dk = BOUNDS[contracts_declared.FFT].gradients(call, vjp)
     assert du.k0.tolist() == [2 * (2 * 3 * np.sqrt(2) + 2 * 2)] * 2  # two sequences share u
     assert dk.k0.tolist() == [2 * (5 * 3 * np.sqrt(2) + 5 * 2)] * 2
     assert dk.value.tolist() == [7, 3]

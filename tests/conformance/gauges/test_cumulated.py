@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from refssm._arguments import several
+from refssm._declaration.arguments import several
 from refssm.catalog import OPERATORS, named
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges.contracts import bounds

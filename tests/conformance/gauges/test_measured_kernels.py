@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from refssm._adapted import adapted
-from refssm._arguments import several
+from refssm._declaration.adapted import adapted
+from refssm._declaration.arguments import several
 from refssm.adapters import halves, log_dt, neg_exp
 from refssm.conformance import standard
 from refssm.conformance.calling.finding import operator_named

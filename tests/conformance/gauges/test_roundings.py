@@ -5,7 +5,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from refssm._arguments import several
+from refssm._declaration.arguments import several
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.gauges import contracts
 from refssm.conformance.gauges.gauge import wide

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from calls import WITH_ARGUMENTS
 
-from refssm._balance import balanced
-from refssm._elimination import response
-from refssm._elimination import solved as eliminated
-from refssm._expm import expm, expm_derivative
-from refssm._lyapunov import lyapunov, stein
-from refssm._polynomials import legendre, recurrence
-from refssm._powers import states
-from refssm._takagi import takagi
+from refssm._numerics.balance import balanced
+from refssm._numerics.elimination import response
+from refssm._numerics.elimination import solved as eliminated
+from refssm._numerics.expm import expm, expm_derivative
+from refssm._numerics.lyapunov import lyapunov, stein
+from refssm._numerics.polynomials import legendre, recurrence
+from refssm._numerics.powers import states
+from refssm._numerics.takagi import takagi
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.cumulated.sums import decayed_sums, prefix_sums, without_errors

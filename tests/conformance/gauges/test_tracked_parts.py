@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from refssm.broadcasting import unbroadcast
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.gauges.gauge import gauges
 from refssm.scan import LINEAR_SCAN
 

@@ -6,8 +6,8 @@
 import numpy as np
 import pytest
 
-from refssm._balance import balanced
-from refssm._takagi import takagi
+from refssm._numerics.balance import balanced
+from refssm._numerics.takagi import takagi
 from refssm.conformance.gauges.hankel import graded
 from refssm.conformance.gauges.tracked import Tracked, tracing
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import refssm.conformance.gauges.hankel  # noqa: F401  # the rule registers itself
-from refssm._elimination import solved
+from refssm._numerics.elimination import solved
 from refssm.conformance.gauges.tracked import Tracked, tracing
 
 U = 2.0**-24

@@ -9,9 +9,9 @@ from calls import CONSTRUCTORS, statics
 from judging import plugin, run
 
 from refssm import oracle
-from refssm._arguments import several
-from refssm._contract import INVARIANTS, Invariant
-from refssm._operator import Operator
+from refssm._declaration.arguments import several
+from refssm._declaration.contract import INVARIANTS, Invariant
+from refssm._declaration.operator import Operator
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import grade_outputs

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from refssm import oracle
-from refssm._adapted import adapted, adapters_of, refuse_unfit
+from refssm._declaration.adapted import adapted, adapters_of, refuse_unfit
 from refssm.adapters import dt_and_A, halves, log_dt, neg_exp, neg_softplus
 from refssm.catalog import OPERATORS
 from refssm.cauchy import CAUCHY_KERNEL

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from refssm._implements import FRAMEWORKS, Declaration
+from refssm._declaration.implements import FRAMEWORKS, Declaration
 from refssm.adapters import Adapter
 from refssm.catalog import named
 from refssm.conformance.calling.attributes import vars_of

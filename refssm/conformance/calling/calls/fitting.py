@@ -8,7 +8,7 @@ from itertools import combinations, pairwise, permutations
 from pathlib import Path
 from types import FunctionType
 
-from refssm._layout import Axes, Layout, length, single
+from refssm._declaration.layout import Axes, Layout, length, single
 from refssm.conformance.calling.attributes import vars_of
 from refssm.conformance.calling.finding import PACKAGE
 

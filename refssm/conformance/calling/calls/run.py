@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from refssm._layout import Layout, arranged, canonical, restored, sizes_of
+from refssm._declaration.layout import Layout, arranged, canonical, restored, sizes_of
 from refssm.conformance.calling.adapters.numpy_arrays import Unusable, named
 from refssm.conformance.calling.calls.fitting import fitting, misfit, place_of
 from refssm.conformance.calling.implementation import Found

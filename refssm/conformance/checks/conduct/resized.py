@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from refssm._signature import length_of
+from refssm._declaration.signature import length_of
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.sizes import MATRIX_SIZE, core_dims, of_matrices

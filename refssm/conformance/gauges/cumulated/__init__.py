@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from refssm._adapted import through
+from refssm._declaration.adapted import through
 from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
 from refssm.conformance.gauges.cumulated.ssd import Dual

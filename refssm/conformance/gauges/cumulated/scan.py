@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast_each, with_batch
+from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm.conformance.gauges.cumulated.sums import Way
 from refssm.scan.diagonal import driven, read, skipped_back
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from refssm.broadcasting import unbroadcast_each, with_batch
+from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm.conformance.gauges.cumulated.scan import none, with_last
 from refssm.conformance.gauges.cumulated.sums import Way
 from refssm.selective_scan.mamba import sigmoid, silu, steps

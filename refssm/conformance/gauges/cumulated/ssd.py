@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.gauges.cumulated.scan import none, with_last
 from refssm.conformance.gauges.cumulated.sums import Way
 from refssm.ssd.recurrent import at_rest, full_state

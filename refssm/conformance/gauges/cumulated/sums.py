@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from refssm._overridable import overridable
+from refssm._numerics.overridable import overridable
 from refssm.conformance.gauges.rules import product_charge, rule, tree
 from refssm.conformance.gauges.tracked import (
     FUNCTIONS,

@@ -8,7 +8,7 @@ from math import ceil, log2
 
 import numpy as np
 
-from refssm._elimination import eliminated
+from refssm._numerics.elimination import eliminated
 from refssm.conformance.gauges.programs.arithmetic import adjoint, product
 from refssm.discretize import hold, rational
 from refssm.discretize.blocks import above, identity, scaled, through_steps

@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from refssm._powers import doublings
-from refssm._roots import roots_of_unity, turned
+from refssm._numerics.powers import doublings
+from refssm._numerics.roots import roots_of_unity, turned
 from refssm.conformance.gauges.programs.arithmetic import neighbour, product, seed_of, times
 from refssm.dplr.aliased import DPLR_KERNEL_ALIASED, resolved
 from refssm.dplr.kernel import DPLR_KERNEL, near_poles

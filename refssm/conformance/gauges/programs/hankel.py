@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from refssm._elimination import eliminated
-from refssm._roots import turned
+from refssm._numerics.elimination import eliminated
+from refssm._numerics.roots import turned
 from refssm.conformance.gauges.programs.arithmetic import adjoint, product, times
 from refssm.conformance.gauges.programs.pieces import in_pieces, interleaved
 from refssm.hankel.diagonal import (

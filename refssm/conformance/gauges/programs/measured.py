@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from refssm._arguments import several
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.arguments import several
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, Known, wide
 from refssm.conformance.gauges.programs.arithmetic import moved, seed_of
 from refssm.conformance.gauges.programs.stochastic import in_order, stochastic

@@ -5,7 +5,7 @@ Gradients are linear in their cotangents, outputs in the arguments that the oper
 
 import numpy as np
 
-from refssm._arguments import several
+from refssm._declaration.arguments import several
 
 
 def in_pieces(function, linear=(0,)):

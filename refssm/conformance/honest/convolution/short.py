@@ -4,7 +4,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import signal
 
-from refssm.broadcasting import unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.honest import Honest
 from refssm.convolution import (
     SHORT_CONVOLUTION,

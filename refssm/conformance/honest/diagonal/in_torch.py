@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast_each
 
 
 def _pulled(function):

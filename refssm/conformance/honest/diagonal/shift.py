@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import linalg, signal
 
-from refssm.broadcasting import unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast_each
 
 
 def _batched(B, C, l):

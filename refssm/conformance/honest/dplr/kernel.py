@@ -5,7 +5,7 @@ Forms that divide by a factor near 0 for slow modes get only modes that decay (`
 
 import numpy as np
 
-from refssm._roots import roots_of_unity
+from refssm._numerics.roots import roots_of_unity
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.dplr.vjp import (
     dense_at_nodes_vjp,

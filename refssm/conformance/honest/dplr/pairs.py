@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm._roots import roots_of_unity
+from refssm._numerics.roots import roots_of_unity
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.dplr.kernel import (
     DAMPED,

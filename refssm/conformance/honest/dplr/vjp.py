@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from refssm._roots import roots_of_unity
-from refssm.broadcasting import unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast_each
+from refssm._numerics.roots import roots_of_unity
 from refssm.dplr.system import matrix
 
 

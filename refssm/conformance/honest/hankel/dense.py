@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.linalg import solve_continuous_lyapunov, svd
 
-from refssm._balance import square_root
+from refssm._numerics.balance import square_root
 from refssm.conformance.honest import Honest
 from refssm.hankel import HANKEL_SINGULAR_VALUES
 

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import linalg
 
-from refssm.broadcasting import unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.honest import Honest
 from refssm.hankel import GRAMIANS, GRAMIANS_DISCRETE
 

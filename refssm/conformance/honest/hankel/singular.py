@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm._takagi import norms, orthogonal_columns
+from refssm._numerics.takagi import norms, orthogonal_columns
 from refssm.conformance.honest import Honest
 from refssm.hankel import HANKEL_SINGULAR_VALUES_DIAGONAL
 

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import linalg
 
-from refssm.broadcasting import unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.honest import Honest, mirror
 from refssm.conformance.honest import krylov as powers
 from refssm.conformance.honest.hankel.dense import DENSE

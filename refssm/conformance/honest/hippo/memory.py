@@ -3,8 +3,8 @@
 import numpy as np
 from scipy import special
 
-from refssm._expm import expm
-from refssm.broadcasting import unbroadcast
+from refssm._numerics.broadcasting import unbroadcast
+from refssm._numerics.expm import expm
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.discretize.rules import by_scipy, pade_of
 from refssm.conformance.honest.scan.dense import SCANS, doubling

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.signal import lfilter
 
-from refssm._roots import roots_of_unity
-from refssm.broadcasting import unbroadcast, with_batch
+from refssm._numerics.broadcasting import unbroadcast, with_batch
+from refssm._numerics.roots import roots_of_unity
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.hope.transfer import delays, horner, near_one
 from refssm.hope import HOPE_KERNEL, HOPE_KERNEL_ALIASED, HOPE_TRANSFER

@@ -10,9 +10,9 @@ errors of one rounding.
 import finufft
 import numpy as np
 
-from refssm._implements import Budget
-from refssm._roots import roots_of_unity, turned
-from refssm.broadcasting import unbroadcast, unbroadcast_each, with_batch
+from refssm._declaration.implements import Budget
+from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each, with_batch
+from refssm._numerics.roots import roots_of_unity, turned
 from refssm.conformance.honest import Honest
 from refssm.hope import HOPE_TRANSFER
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.scan.base import one_earlier
 from refssm.scan import DENSE_SCAN, DENSE_SCAN_FROM

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy import signal
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast, unbroadcast_each
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.scan.base import (
     backwards,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.scan.base import SCANS, hillis_steele, started, tree
 from refssm.conformance.honest.scan.dense import IMPLEMENTATIONS as DENSE

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.scan.base import backwards, one_earlier, tree
 from refssm.scan import LINEAR_SCAN_FROM, LINEAR_SCAN_PACKED, LINEAR_STEP

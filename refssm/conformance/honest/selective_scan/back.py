@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.honest.scan.base import hillis_steele, tree
 from refssm.conformance.honest.selective_scan.forms import MAMBA, SELECTIVE, biased, rest
 from refssm.conformance.honest.selective_scan.orders import discrete, one_state, segmented

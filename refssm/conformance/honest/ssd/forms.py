@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.ssd import (
     SSD_CHUNKED,
     SSD_CHUNKED_PACKED,

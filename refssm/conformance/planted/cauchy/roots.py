@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm._roots import roots_of_unity
+from refssm._numerics.roots import roots_of_unity
 from refssm.cauchy import RESOLVENT_AT_ROOTS
 from refssm.conformance.planted.cauchy.sums import but_last, differences
 from refssm.conformance.planted.planting import Planting, of_each_result, of_result

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm._pairs import folded, paired
+from refssm._numerics.pairs import folded, paired
 from refssm.cauchy import CAUCHY_KERNEL, CAUCHY_KERNEL_PAIRS
 from refssm.conformance.planted.arithmetic import bfloat16, float16, single, tf32
 from refssm.conformance.planted.epsilon import Epsilon

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from refssm._arguments import several
-from refssm.broadcasting import unbroadcast
+from refssm._declaration.arguments import several
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.convolution import signals
 from refssm.conformance.planted.convolution.signals import back, kept, later

@@ -3,7 +3,7 @@
 import numpy as np
 
 from refssm import discretize as d
-from refssm._expm import expm
+from refssm._numerics.expm import expm
 from refssm.conformance.planted.discretize import every_rule as every
 from refssm.conformance.planted.discretize.diagonal import averaged
 from refssm.conformance.planted.discretize.elimination import unpivoted

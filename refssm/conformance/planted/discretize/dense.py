@@ -4,7 +4,7 @@ from math import factorial
 
 import numpy as np
 
-from refssm._expm import expm
+from refssm._numerics.expm import expm
 from refssm.conformance.planted.discretize import every_rule as every
 from refssm.conformance.planted.discretize.elimination import unpivoted
 from refssm.conformance.planted.discretize.every_rule import with_step

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from refssm._powers import through_powers
-from refssm._roots import roots_of_unity
+from refssm._numerics.powers import through_powers
+from refssm._numerics.roots import roots_of_unity
 from refssm.conformance.planted.planting import Planting, of_each_result, of_result
 from refssm.dplr.pairs import both_halves
 from refssm.dplr.system import bilinear, corrected

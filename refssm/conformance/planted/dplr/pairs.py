@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm._roots import roots_of_unity
+from refssm._numerics.roots import roots_of_unity
 from refssm.conformance.planted.dplr.every_kernel import of_both_halves, planted, remembered
 from refssm.conformance.planted.dplr.kernels import FORMS
 from refssm.conformance.planted.planting import Planting, instead, of_result

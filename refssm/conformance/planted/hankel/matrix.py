@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.planting import Planting, of_result
 from refssm.hankel import HANKEL_MATRIX

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from refssm._balance import balanced
-from refssm._lyapunov import lyapunov, stein
+from refssm._numerics.balance import balanced
+from refssm._numerics.lyapunov import lyapunov, stein
 from refssm.conformance.planted.planting import Planting, of_each_result, of_result
 from refssm.hankel import HANKEL_SINGULAR_VALUES, HANKEL_SINGULAR_VALUES_DIAGONAL
 from refssm.hankel.gramians import adjoint, outer

@@ -5,7 +5,7 @@ A constructor has no arrays to change: its right program is called as right(**gi
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.planted.arithmetic import single
 from refssm.conformance.planted.planting import (
     Planting,

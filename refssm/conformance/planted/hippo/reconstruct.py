@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.planted.hippo.making import of_keywords, without
 from refssm.conformance.planted.hippo.memory import counted, roots

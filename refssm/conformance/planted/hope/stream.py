@@ -6,7 +6,7 @@ returns (y, x), for each of the operators.
 
 import numpy as np
 
-from refssm._arguments import several
+from refssm._declaration.arguments import several
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.hope.stream_vjp import wrong_gradients
 from refssm.conformance.planted.hope.transfer import weighted

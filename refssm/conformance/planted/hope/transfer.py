@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm._roots import roots_of_unity, turned
+from refssm._numerics.roots import roots_of_unity, turned
 from refssm.conformance.planted.arithmetic import single
 from refssm.conformance.planted.planting import Planting, of_each_result, of_result
 from refssm.hope import HOPE_KERNEL, HOPE_TRANSFER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.catalog import named
 from refssm.conformance.planted.planting import Planting
 from refssm.layers import Layer

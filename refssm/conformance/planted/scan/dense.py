@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast, unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.scan import programs
 from refssm.conformance.planted.scan.programs import same, zero

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.planted.scan.programs import adjoint, before, same, scan
 
 Through = namedtuple("Through", "a B C u x0")  # gradients through the states; da is (…, l, n)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast, unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each
 from refssm.conformance.planted.arithmetic import bfloat16, float16, single, tf32
 from refssm.conformance.planted.planting import every_third_call, in_memory_order, of_result
 from refssm.conformance.planted.scan import programs

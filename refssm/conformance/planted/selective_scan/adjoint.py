@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast_each
+from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.honest.selective_scan.back import sigmoid
 from refssm.conformance.honest.selective_scan.forms import rest, softplus
 from refssm.conformance.honest.selective_scan.orders import discrete, segmented

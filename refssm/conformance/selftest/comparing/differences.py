@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.selftest.comparing.inputs import Trial, trial_of
 from refssm.conformance.selftest.comparing.programs import Program
 from refssm.conformance.selftest.comparing.recipes import call, near, of_shape

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from refssm._arguments import several
-from refssm._operator import Operator
-from refssm._signature import length_of
+from refssm._declaration.arguments import several
+from refssm._declaration.operator import Operator
+from refssm._declaration.signature import length_of
 from refssm.conformance.cases.cotangents import random_like
 
 Draw = Callable[[np.random.Generator, tuple[int, ...], bool, Mapping[str, np.ndarray]], np.ndarray]

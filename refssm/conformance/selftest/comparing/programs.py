@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refssm._arguments import several
-from refssm._operator import Operator
+from refssm._declaration.arguments import several
+from refssm._declaration.operator import Operator
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.checks.checks import types_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.selftest.comparing.differences import CheckGrads
 from refssm.conformance.selftest.comparing.inputs import normal, small_steps, times, uniform
 from refssm.conformance.selftest.comparing.recipes import Recipe, lengths, near, within

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.conformance.selftest.comparing.inputs import (
     Draws,
     Trial,

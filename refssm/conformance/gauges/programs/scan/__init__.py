@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.catalog import named
 from refssm.conformance.gauges.cumulated import FORMS, forms_of
 from refssm.conformance.gauges.programs.scan import dense

@@ -5,8 +5,8 @@ For the small systems of low-rank corrections. The judge tracks its operations o
 
 import numpy as np
 
-from refssm._contraction import einsum
-from refssm._overridable import overridable
+from refssm._numerics.contraction import einsum
+from refssm._numerics.overridable import overridable
 
 
 def eliminated(M, N):

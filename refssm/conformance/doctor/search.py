@@ -14,7 +14,7 @@ from functools import cache
 from itertools import takewhile
 from math import log
 
-from refssm._operator import Operator
+from refssm._declaration.operator import Operator
 from refssm.catalog import joined, judged
 
 # how much a word says that stands in the name, in a tag, …; the first place that has it counts

@@ -8,7 +8,7 @@ of rank below n has no Cholesky factor in floating-point arithmetic.
 
 import numpy as np
 
-from refssm._overridable import overridable
+from refssm._numerics.overridable import overridable
 
 
 @overridable

@@ -12,7 +12,7 @@ diagonal entries (docs/findings.md).
 
 import numpy as np
 
-from refssm._overridable import overridable
+from refssm._numerics.overridable import overridable
 
 DEGREE = 20  # for ‖G‖₁/2^s ≤ ½ the remainder is 2⁻²¹/21!, below u of long double
 

@@ -9,8 +9,8 @@ in norm. Bounds of each single operation would be far too large.
 
 import numpy as np
 
-from refssm._overridable import overridable
-from refssm._roots import roots_of_unity
+from refssm._numerics.overridable import overridable
+from refssm._numerics.roots import roots_of_unity
 
 
 def through_powers(E, b, c, nodes, l):

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterable
 
-STUB = os.path.join(os.path.dirname(__file__), "__init__.pyi")
+STUB = os.path.join(os.path.dirname(os.path.dirname(__file__)), "__init__.pyi")
 
 
 def listed(text: str) -> dict[str, str]:

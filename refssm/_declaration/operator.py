@@ -1,7 +1,7 @@
 """An operator's declaration, which the judge, tests, benchmarks, docs and commands read.
 
-It is the last statement of its family's file; `OPERATOR.checked(function)` makes the public
-function from the bare formula.
+It stands below the formula and its VJP in the family's file. `OPERATOR.checked(function)`, under
+it, makes the public function from the bare formula.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from refssm._arguments import as_arrays, native, several
-from refssm._contract import TRACED, Contract, Linear
-from refssm._signature import Dims, aligned, cores, leading_axes, length_of
+from refssm._declaration.arguments import as_arrays, native, several
+from refssm._declaration.contract import TRACED, Contract, Linear
+from refssm._declaration.signature import Dims, aligned, cores, leading_axes, length_of
 
 if TYPE_CHECKING:
     from refssm.domains import Domain, Static

@@ -6,8 +6,8 @@
 
 import numpy as np
 
-from refssm._contraction import einsum
-from refssm._overridable import overridable
+from refssm._numerics.contraction import einsum
+from refssm._numerics.overridable import overridable
 
 
 @overridable

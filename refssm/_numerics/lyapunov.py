@@ -12,7 +12,7 @@ the solution in norm.
 import numpy as np
 from scipy.linalg import schur
 
-from refssm._overridable import overridable
+from refssm._numerics.overridable import overridable
 
 
 @overridable

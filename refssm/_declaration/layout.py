@@ -20,9 +20,9 @@ import numpy as np
 from einops import EinopsError
 from einops.parsing import AnonymousAxis, ParsedExpression
 
-from refssm._layout_near import nearest, wrong_axes
-from refssm._operator import Operator
-from refssm._signature import length_of
+from refssm._declaration.layout_near import nearest, wrong_axes
+from refssm._declaration.operator import Operator
+from refssm._declaration.signature import length_of
 
 Axes = tuple[str, ...]  # a merged axis is "(g h)"
 NO_SIZES: Mapping[str, int] = MappingProxyType({})

@@ -10,7 +10,7 @@ ones accurate [drmac2008]. LAPACK's divide and conquer is accurate only to u σ_
 
 import numpy as np
 
-from refssm._overridable import overridable
+from refssm._numerics.overridable import overridable
 
 SWEEPS = 40  # about ten are enough
 

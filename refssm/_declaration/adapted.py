@@ -14,12 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from refssm._arguments import each
-from refssm._operator import Operator
-from refssm._pairs import folded, paired
-from refssm._parametrisations import MAPS, SMALLEST, Map, parameter_of, with_imaginary_part
+from refssm._declaration.arguments import each
+from refssm._declaration.operator import Operator
+from refssm._declaration.parametrisations import (
+    MAPS,
+    SMALLEST,
+    Map,
+    parameter_of,
+    with_imaginary_part,
+)
+from refssm._numerics.broadcasting import unbroadcast
+from refssm._numerics.pairs import folded, paired
 from refssm.adapters import PAIRS, STEPS, Adapter, dt_and_A
-from refssm.broadcasting import unbroadcast
 from refssm.domains import Domain, rates, step_sizes
 
 MODES, TIME = "n", "l"  # the axes of conjugate pairs, and of steps

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from refssm._names import did_you_mean
+from refssm._declaration.names import did_you_mean
 from refssm.adapters import Adapter
 
 Arrays = Mapping[str, np.ndarray]
@@ -119,7 +119,7 @@ class Declaration:
             )
 
     def _check_operator(self):
-        from refssm._adapted import adapted, taken
+        from refssm._declaration.adapted import adapted, taken
         from refssm.catalog import judged, named  # the catalog loads every family
 
         op = named(self.name)
@@ -137,7 +137,7 @@ class Declaration:
         except ValueError as error:
             raise ValueError(f"implements: {error}") from None
         if self.layout:
-            from refssm._layout import in_layout, parse
+            from refssm._declaration.layout import in_layout, parse
 
             op = taken(op, self.adapters)
             parse(in_layout(op, self.layout), self.layout)

@@ -1,0 +1,1 @@
+"""What an operator is, and what authors declare about an implementation of one."""

@@ -1,0 +1,1 @@
+"""Linear algebra and arithmetic in NumPy that references share; it knows no operator."""
