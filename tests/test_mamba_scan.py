@@ -5,6 +5,7 @@ import pytest
 from mpmath import mp
 from selective import SATURATED, alone, each_role, each_type, exact, usual
 
+from refssm.activations import sigmoid, silu, softplus
 from refssm.conformance.gauges.gauge import gauges
 from refssm.conformance.judging.expected import expect, unit_roundoff
 from refssm.conformance.judging.grading import compare, judge
@@ -17,7 +18,6 @@ from refssm.selective_scan import (
     SELECTIVE_SCAN,
     SELECTIVE_SCAN_STATEFUL,
 )
-from refssm.selective_scan.mamba import sigmoid, silu, softplus
 
 BATCH = {"b": 2, "d": 3}
 MINIMUM = -1.2784645427610738  # the place of SiLU's minimum

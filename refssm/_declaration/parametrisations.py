@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from refssm.activations import sigmoid, softplus
 from refssm.domains import Domain
-from refssm.selective_scan.mamba import sigmoid, softplus
 
 SMALLEST = 1e-8  # rates and steps below, and those of the other sign, are drawn as this one
 TEXTURES = ("each", "constant", "channel", "gaps")  # those that mean the same of a parameter

@@ -9,9 +9,9 @@ import numpy as np
 
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast_each
+from refssm.activations import sigmoid
 from refssm.diagonal.sums import against, slope_against, times, total
 from refssm.domains import coefficients, logits
-from refssm.selective_scan.mamba import sigmoid
 
 
 def _powers(loss, l):

@@ -10,6 +10,7 @@ import numpy as np
 
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast_each, with_batch
+from refssm.activations import sigmoid, silu, softplus
 from refssm.domains import biases, gates, input_matrices, preactivations, states
 from refssm.scan.blocks import no_resets, run, windows
 from refssm.selective_scan.selective import (
@@ -18,24 +19,6 @@ from refssm.selective_scan.selective import (
     at_rest,
     pulled_back,
 )
-
-
-def softplus(v):
-    """log(1 + e^v) = max(v, 0) + log1p(e^{−|v|}): accurate in both tails, no overflow."""
-    # log(1 + e^v) directly has no correct digits below −17 in single precision, and overflows above
-    # 88
-    return np.maximum(v, 0) + np.log1p(np.exp(-np.abs(v)))
-
-
-def sigmoid(v):
-    """1/(1 + e^{−v}), computed from e^{−|v|}."""
-    e = np.exp(-np.abs(v))
-    return np.where(v >= 0, 1, e) / (1 + e)
-
-
-def silu(z):
-    """z σ(z)."""
-    return z * sigmoid(z)
 
 
 def steps(dt, dt_bias):

@@ -4,8 +4,9 @@ import numpy as np
 
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast_each, with_batch
+from refssm.activations import sigmoid, silu, softplus
 from refssm.domains import resets, states
-from refssm.selective_scan.mamba import MAMBA_SCAN, gated_back, sigmoid, silu, softplus, steps
+from refssm.selective_scan.mamba import MAMBA_SCAN, gated_back, steps
 from refssm.selective_scan.packed import SELECTIVE_SCAN_PACKED, SELECTIVE_STEP
 from refssm.selective_scan.selective import at_rest
 

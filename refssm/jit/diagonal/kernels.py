@@ -12,6 +12,7 @@ import numpy as np
 
 from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
+from refssm.activations import sigmoid
 from refssm.diagonal import (
     DIAGONAL_KERNEL_BILINEAR,
     DIAGONAL_KERNEL_BILINEAR_REAL,
@@ -23,7 +24,6 @@ from refssm.diagonal import (
 )
 from refssm.discretize.phi import moment, phi1
 from refssm.jit.vandermonde import moments, rounded, vandermonde_kernel, vandermonde_kernel_real
-from refssm.selective_scan.mamba import sigmoid
 
 NOTHING = -1e4  # stands for log 0: e^{−1e4} is 0 in double precision, and −1e4·0 = 0
 

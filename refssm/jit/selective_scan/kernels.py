@@ -12,9 +12,10 @@ from math import prod
 
 import numpy as np
 
+from refssm.activations import sigmoid, silu, softplus
 from refssm.jit._compiling.gufunc import blocks, gufunc, joined
 from refssm.jit.selective_scan import adjoint, forward
-from refssm.selective_scan.mamba import sigmoid, silu, softplus, steps
+from refssm.selective_scan.mamba import steps
 
 COMPLEX = ("c8", "c16")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from refssm._numerics.broadcasting import unbroadcast_each, with_batch
+from refssm.activations import sigmoid, silu
 from refssm.conformance.gauges.cumulated.scan import none, with_last
 from refssm.conformance.gauges.cumulated.sums import Way
-from refssm.selective_scan.mamba import sigmoid, silu, steps
+from refssm.selective_scan.mamba import steps
 from refssm.selective_scan.selective import at_rest
 
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from refssm.activations import sigmoid
 from refssm.conformance.planted.diagonal import every_kernel as every
 from refssm.conformance.planted.diagonal.every_kernel import first_gradient, real_part
 from refssm.conformance.planted.planting import of_result
 from refssm.diagonal import EMA_KERNEL, SHIFT_KERNEL
-from refssm.selective_scan.mamba import sigmoid
 
 EMA = every.planted(EMA_KERNEL)
 SHIFT = every.planted(SHIFT_KERNEL, beyond=4)  # a shift is as long as n
