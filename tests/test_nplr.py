@@ -6,7 +6,7 @@ from mpmath import mp
 
 import refssm
 from refssm import oracle
-from refssm.conformance.honest.nplr.systems import SYSTEMS
+from refssm.conformance.planted.nplr import SYSTEMS
 from refssm.conformance.standard import C
 from refssm.hippo import hippo_legs
 from refssm.nplr import (

@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 
-from refssm.conformance.honest.nplr.systems import SYSTEMS
 from refssm.conformance.planted.arithmetic import single
 from refssm.conformance.planted.hippo.making import of_keywords
 from refssm.conformance.planted.planting import (
@@ -14,8 +13,58 @@ from refssm.conformance.planted.planting import (
     of_each_result,
     of_result,
 )
-from refssm.hippo import HIPPO_LEGS
-from refssm.nplr import BLOCK_DIAGONAL, NORMAL_LEGS
+from refssm.hippo import HIPPO_FOURIER, HIPPO_FOURIER_NAIVE, HIPPO_LAGT, HIPPO_LEGS, HIPPO_LEGT
+from refssm.nplr import (
+    BLOCK_DIAGONAL,
+    NORMAL_LEGS,
+    NPLR_FOURIER,
+    NPLR_FOURIER_NAIVE,
+    NPLR_LAGT,
+    NPLR_LEGS,
+    NPLR_LEGT,
+)
+
+
+def legs(*, n):
+    """p_i = √(i+½)."""
+    return _system(HIPPO_LEGS, lambda b: b[:, None] / np.sqrt(2), n=n)
+
+
+def legt(*, n, window=1.0):
+    """The odd and the even half of √(2i+1)/√w."""
+    odd = np.arange(n) % 2 == 1
+    halves = np.stack([odd, ~odd], axis=1)
+    return _system(HIPPO_LEGT, lambda b: b[:, None] * halves * np.sqrt(window), n=n, window=window)
+
+
+def lagt(*, n, beta=1.0):
+    """√½·1."""
+    return _system(HIPPO_LAGT, lambda b: np.full((n, 1), np.sqrt(0.5)), n=n, beta=beta)
+
+
+def fourier(*, n, window=1.0):
+    """√(2/w) c where b = 2c/w."""
+    return _system(HIPPO_FOURIER, lambda b: b[:, None] * np.sqrt(window / 2), n=n, window=window)
+
+
+def fourier_naive(*, n, window=1.0):
+    """√(1/w) c where b = c/w."""
+    return _system(HIPPO_FOURIER_NAIVE, lambda b: b[:, None] * np.sqrt(window), n=n, window=window)
+
+
+def _system(hippo, factor, **sizes):
+    A, b = hippo.reference(**sizes)
+    return A, factor(b), b
+
+
+# the systems to decompose: A, p with A + p pᵀ normal, and b
+SYSTEMS = {
+    NPLR_LEGS: legs,
+    NPLR_LEGT: legt,
+    NPLR_LAGT: lagt,
+    NPLR_FOURIER: fourier,
+    NPLR_FOURIER_NAIVE: fourier_naive,
+}
 
 _, LEGT, LAGT, FOURIER, NAIVE = MEASURES = [Planting(op, "complex128") for op in SYSTEMS]
 MATRIX, MODES = Planting(NORMAL_LEGS, "float64"), Planting(BLOCK_DIAGONAL, "complex128")

@@ -5,47 +5,11 @@ from scipy import linalg
 
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.honest import Honest
+from refssm.conformance.planted.hankel.gramians import adjoint, both, by_member, outer
 from refssm.hankel import GRAMIANS, GRAMIANS_DISCRETE
 
 WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.float64): np.longdouble}
 LARGEST = 12  # states: a Kronecker product has their fourth power of entries
-
-
-def adjoint(M):
-    """Mᴴ."""
-    return M.conj().swapaxes(-1, -2)
-
-
-def outer(x):
-    """x xᴴ."""
-    return x[..., :, None] * x[..., None, :].conj()
-
-
-def both(solve):
-    """P and Q by one solver of an equation of A and F, for each member, in its own type."""
-
-    def gramians(A, B, C):
-        batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
-        along = [np.broadcast_to(x, (*batch, *x.shape[-r:])) for x, r in ((A, 2), (B, 1), (C, 1))]
-        pairs = ((along[0], along[1]), (adjoint(along[0]), along[2].conj()))
-        types = np.result_type(A, B), np.result_type(A, C)
-        return tuple(
-            _each(solve, M, outer(x), dtype) for (M, x), dtype in zip(pairs, types, strict=True)
-        )
-
-    return gramians
-
-
-def _each(solve, A, F, dtype):
-    X = np.full(F.shape, np.nan, dtype)
-    if not X.size:
-        return X
-    for i in np.ndindex(*F.shape[:-2]):
-        if np.isfinite(A[i]).all() and np.isfinite(F[i]).all():
-            # of one type: SciPy is wrong for a real A beside a complex F (docs/findings.md)
-            made = solve(A[i].astype(dtype), F[i].astype(dtype))
-            X[i] = made if dtype.kind == "c" else made.real
-    return X
 
 
 def _small(A):
@@ -179,7 +143,7 @@ def of_batch(solve):
     def batched(A, F):
         batch = np.broadcast_shapes(A.shape[:-2], F.shape[:-2])
         A, F = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (A, F))
-        return _each(solve, A, F, np.result_type(A, F))
+        return by_member(solve, A, F, np.result_type(A, F))
 
     return batched
 

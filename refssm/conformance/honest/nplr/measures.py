@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import block_diag, hessenberg, schur
 
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.nplr.systems import SYSTEMS
+from refssm.conformance.planted.nplr import SYSTEMS
 from refssm.nplr import NORMAL_LEGS, NPLR_LEGS
 
 

@@ -6,14 +6,8 @@ from scipy import signal
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.scan.base import (
-    backwards,
-    chunked,
-    hillis_steele,
-    one_earlier,
-    started,
-    tree,
-)
+from refssm.conformance.honest.scan.base import backwards, chunked, one_earlier, tree
+from refssm.conformance.planted.scan.right import hillis_steele, started
 from refssm.scan import (
     DIAGONAL_SSM,
     DIAGONAL_SSM_BIDIRECTIONAL,

@@ -4,10 +4,11 @@ import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.scan.base import SCANS, hillis_steele, started, tree
+from refssm.conformance.honest.scan.base import SCANS, tree
 from refssm.conformance.honest.scan.dense import IMPLEMENTATIONS as DENSE
 from refssm.conformance.honest.scan.diagonal import IMPLEMENTATIONS as DIAGONAL
 from refssm.conformance.honest.scan.packed import IMPLEMENTATIONS as PACKED
+from refssm.conformance.planted.scan.right import hillis_steele, started
 
 
 def associative_vjp(dx, a, b):

@@ -3,9 +3,11 @@
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each
-from refssm.conformance.honest.scan.base import hillis_steele, tree
-from refssm.conformance.honest.selective_scan.forms import MAMBA, SELECTIVE, biased, rest
-from refssm.conformance.honest.selective_scan.orders import discrete, one_state, segmented
+from refssm.conformance.honest.scan.base import tree
+from refssm.conformance.honest.selective_scan.orders import one_state
+from refssm.conformance.planted.scan.right import hillis_steele
+from refssm.conformance.planted.selective_scan.forms import MAMBA, SELECTIVE, biased, rest, sigmoid
+from refssm.conformance.planted.selective_scan.right import discrete, segmented
 
 
 def by_reverse_scan(scan):
@@ -80,12 +82,6 @@ def selective(back):
         return du[..., 0], ddt[..., 0], dA, dB[..., 0, :], dC[..., 0, :], dx
 
     return dict(zip(SELECTIVE, (scan, stateful, packed, step), strict=True))
-
-
-def sigmoid(z):
-    """σ(z) by the hyperbolic tangent, where that is accurate."""
-    e = np.exp(-np.abs(z))
-    return np.where(z < 0, e / (1 + e), (np.tanh(z * z.dtype.type(0.5)) + 1) / 2)
 
 
 def mamba_parts(back, dy, dx, arguments, x0, resets):

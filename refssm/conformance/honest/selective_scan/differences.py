@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from refssm.conformance.honest.selective_scan.orders import batch_of, differences
+from refssm.conformance.honest.selective_scan.orders import batch_of
+from refssm.conformance.planted.selective_scan.right import differences
 
 
 def by_differences(size):

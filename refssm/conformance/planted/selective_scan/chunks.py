@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from refssm.conformance.honest.scan.base import hillis_steele, started
-from refssm.conformance.honest.selective_scan.orders import differences, discrete, masked_sums
+from refssm.conformance.planted.scan.right import hillis_steele, started
 from refssm.conformance.planted.selective_scan import operators as on
 from refssm.conformance.planted.selective_scan.programs import Bugs, parts
+from refssm.conformance.planted.selective_scan.right import differences, discrete, masked_sums
 
 CHUNKS = Bugs()
 plant = CHUNKS.plant

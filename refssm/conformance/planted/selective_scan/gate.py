@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from refssm.conformance.honest.selective_scan.forms import biased, gated, silu, softplus
 from refssm.conformance.planted.arithmetic import bfloat16
 from refssm.conformance.planted.selective_scan import operators as on
+from refssm.conformance.planted.selective_scan.forms import biased, gated, silu, softplus
 from refssm.conformance.planted.selective_scan.programs import Around, Bugs
 
 GATES = Bugs()

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from refssm.conformance.honest.selective_scan.forms import biased
-from refssm.conformance.honest.selective_scan.orders import discrete
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.selective_scan import operators as on
+from refssm.conformance.planted.selective_scan.forms import biased
 from refssm.conformance.planted.selective_scan.programs import Around, Bugs, parts, real, unrolled
+from refssm.conformance.planted.selective_scan.right import discrete
 
 STATES = Bugs()
 plant = STATES.plant

@@ -1,9 +1,9 @@
 """Planted bugs of state-space duality, sorted by operator and check."""
 
-from refssm.conformance.honest.ssd.forms import SEQUENCES
 from refssm.conformance.planted.cancelling import beside_forms
 from refssm.conformance.planted.planting import Planting
 from refssm.conformance.planted.ssd.chunks import CHUNKS
+from refssm.conformance.planted.ssd.forms import SEQUENCES
 from refssm.conformance.planted.ssd.formula import FORMULA
 from refssm.conformance.planted.ssd.gradients import GRADIENTS
 from refssm.conformance.planted.ssd.state import STATE

@@ -6,12 +6,12 @@ the chunk is long enough to show them.
 
 import numpy as np
 
-from refssm.conformance.honest.ssd.attention import segment_sums
-from refssm.conformance.honest.ssd.forms import CHUNKED
 from refssm.conformance.planted.arithmetic import bfloat16, float16, tf32
 from refssm.conformance.planted.ssd import programs
+from refssm.conformance.planted.ssd.forms import CHUNKED
 from refssm.conformance.planted.ssd.operators import ATTENTION, CHUNK, CHUNK_PACKED, CHUNK_STATEFUL
 from refssm.conformance.planted.ssd.programs import by_chunks, chunkwise, earlier, turned, zero
+from refssm.conformance.planted.ssd.right import segment_sums
 
 
 def _lower(T, above):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from refssm.conformance.honest.ssd.forms import CHUNKED, RECURRENT, SEQUENCES
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.ssd import operators, programs
+from refssm.conformance.planted.ssd.forms import CHUNKED, RECURRENT, SEQUENCES
 from refssm.conformance.planted.ssd.operators import CHUNK, PLAIN, QUAD, REC, STEP
 from refssm.conformance.planted.ssd.programs import but_for, earlier, output, recurrence
 

@@ -4,13 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from refssm.conformance.honest.ssd.forms import CHUNKED, RECURRENT, SEQUENCES, gradient_form
-from refssm.conformance.honest.ssd.vjp import through_attention
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.planting import of_each_result
 from refssm.conformance.planted.ssd import programs
+from refssm.conformance.planted.ssd.forms import CHUNKED, RECURRENT, SEQUENCES, gradient_form
 from refssm.conformance.planted.ssd.operators import CHUNK, PACKED, PLAIN, QUAD, REC, STATEFUL
 from refssm.conformance.planted.ssd.programs import but_for, earlier, unbroken, zero
+from refssm.conformance.planted.ssd.right import through_attention
 
 
 def adjoint(dy, dS, g, *, plain="", carry=lambda back, t: back, change=lambda parts: {}):

@@ -1,6 +1,6 @@
 """Groups of operators in which bugs of state-space duality are planted."""
 
-from refssm.conformance.honest.ssd.forms import CHUNKED, RECURRENT
+from refssm.conformance.planted.ssd.forms import CHUNKED, RECURRENT
 from refssm.ssd import SSD_QUADRATIC, SSD_STEP
 
 REC, REC_STATEFUL, REC_PACKED = ((op,) for op in RECURRENT)

@@ -8,8 +8,8 @@ from collections import namedtuple
 
 import numpy as np
 
-from refssm.conformance.honest.ssd.forms import form
 from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.ssd.forms import form
 from refssm.conformance.planted.ssd.operators import QUAD, STEP
 
 
