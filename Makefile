@@ -11,6 +11,8 @@ PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # imports, references, mirrors, and the command
 VERSION_TESTS ?= tests/test_names.py tests/test_scan.py tests/test_cauchy.py tests/test_tour.py \
   tests/command/test_help.py tests/command/test_locale.py tests/command/test_plot.py
+# honest programs and the judge's self-tests are not in the wheel
+WITH_TESTS := PYTHONPATH=tests
 # where several processes share the cores, the threads of OpenBLAS wait for each other
 ONE_THREAD := OPENBLAS_NUM_THREADS=1
 
@@ -76,11 +78,11 @@ test-all: .venv/testing  ## every test
 	$(PYTEST)
 
 test-kernels: .venv/kernels  ## CUDA kernels without a GPU: the host build, sanitizers, NVRTC; 6 minutes
-	$(BIN)/python -m refssm_gpu._gate
+	$(WITH_TESTS) $(BIN)/python -m gpu.gate
 	$(PYTEST) tests/gpu -m "not long"
 
 test-kernels-all: .venv/kernels  ## the same in every type, with the default profile, three orders of threads in turn
-	$(BIN)/python -m refssm_gpu._gate
+	$(WITH_TESTS) $(BIN)/python -m gpu.gate
 	$(PYTEST) tests/gpu
 
 test-gpu: .venv/gpu  ## all that needs a card: tests, compute-sanitizer, the judge, the benchmark; 8 minutes
@@ -88,13 +90,13 @@ test-gpu: .venv/gpu  ## all that needs a card: tests, compute-sanitizer, the jud
 
 benchmarks-gpu: .venv/gpu  ## time the mirrors on the GPU for docs/benchmarks.md, on a machine with a card
 	REFSSM_GPU= $(BIN)/refssm bench --device gpu --sizes large --vjp --peers --json docs/benchmarks_gpu.json
-	$(BIN)/python -m refssm.command.benchmarks
+	$(WITH_TESTS) $(BIN)/python -m docs.build.benchmarks
 
 test-versions: .venv/testing  ## a few tests on Python 3.11, 3.12, 3.13, and with the oldest libraries
 	.ci/test-versions $(VERSION_TESTS)
 
 subjects: .venv/testing  ## which clones of public repositories are in FOLDER, and at which commit each was judged
-	$(BIN)/python -m refssm.conformance.selftest.subjects "$(FOLDER)"
+	$(WITH_TESTS) $(BIN)/python -m selftest.subjects "$(FOLDER)"
 
 lint: .venv/developing  ## ruff and pyright, as CI runs them
 	$(BIN)/ruff format --check .
@@ -102,26 +104,26 @@ lint: .venv/developing  ## ruff and pyright, as CI runs them
 	$(BIN)/pyright
 
 soak: .venv/testing  ## 1000 seeds x 5 cases of every honest implementation; resumable; ONLY=dplr,nplr
-	$(ONE_THREAD) $(BIN)/python -m refssm.conformance.selftest.soak --seeds 1000 --cases 5 --only "$(ONLY)"
+	$(ONE_THREAD) $(WITH_TESTS) $(BIN)/python -m selftest.soak --seeds 1000 --cases 5 --only "$(ONLY)"
 
 vectors: .venv/testing  ## golden vectors of every operator that has them, in OUT=vectors
 	$(ONE_THREAD) $(BIN)/refssm vectors write "$(OUT)"
 	$(ONE_THREAD) $(BIN)/refssm vectors lint "$(OUT)"
 
 tables: .venv/installed  ## generated tables in docs: operators, checks, contracts, the soak
-	$(BIN)/python -m refssm.command.tables
+	$(WITH_TESTS) $(BIN)/python -m docs.build.tables
 
 pictures: .venv/developing  ## the picture in docs/judge.md and those in docs/gallery
-	$(BIN)/python -m refssm.command.pictures
+	$(WITH_TESTS) $(BIN)/python -m docs.build.pictures
 	$(BIN)/python -m refssm.gallery
 
 benchmarks: .venv/benchmarking  ## time all operators of docs/benchmarks.md on an idle machine, with JAX and PyTorch
 	$(BIN)/refssm bench --sizes paper --peers --vjp --growth --json docs/benchmarks.json --plot docs/pictures/benchmarks.svg
 	$(BIN)/refssm bench --layers --peers --json docs/training_steps.json
-	$(BIN)/python -m refssm.command.benchmarks
+	$(WITH_TESTS) $(BIN)/python -m docs.build.benchmarks
 
 experiments-quick: .venv/testing  ## train every layer on digits with three seeds, into docs/training.md: 5 minutes
-	$(ONE_THREAD) $(BIN)/python -m refssm.command.curves
+	$(ONE_THREAD) $(WITH_TESTS) $(BIN)/python -m docs.build.curves
 
 resume: .venv/testing  ## kill a run of 10 000 cases time and again, and let it go on
 	$(ONE_THREAD) REFSSM_RESUMED_CASES=10000 $(BIN)/python -m pytest --quiet tests/conformance/spreading/test_resume.py -k killed

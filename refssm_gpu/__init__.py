@@ -8,8 +8,7 @@
 A family is a package (`refssm_gpu.scan`) or a module (`refssm_gpu.krylov`), as in refssm; `cauchy`
 is a package here. Operators that run once, to make a model's matrices, have no mirror. The CUDA C++
 sources are in `kernels`; `_launching` declares, compiles and launches them, `_parts` and `_algebra`
-are what families share. `_host` is the build for the processor, `_gate` the checks of the compiled
-code, `_numba` a second version of three operators.
+are what families share. `_host` is the build for the processor.
 
 The package imports on any machine. A call needs a CUDA GPU and CuPy (`pip install -e '.[gpu]'`);
 without them it raises `NoCard`, one sentence that says what is missing. Calls run on CuPy's current

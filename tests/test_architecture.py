@@ -6,11 +6,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from honest import implementations
 
 import refssm
 from refssm._declaration.operator import PACKAGES
 from refssm.catalog import OPERATORS
-from refssm.conformance.honest import implementations
 
 pytestmark = pytest.mark.short  # cheap, and a later item would come too late
 

@@ -114,7 +114,7 @@ OPERATOR_PAGES = sorted((ROOT / "docs/operators").glob("*.md"))
 def test_the_tables_of_a_page_are_what_the_declarations_say(path):
     assert tables.page(path.read_text(encoding="utf-8")) == path.read_text(
         encoding="utf-8"
-    )  # python -m refssm.command.tables
+    )  # PYTHONPATH=tests python -m docs.build.tables
 
 
 WRONG = """
@@ -193,7 +193,7 @@ WHAT_FOLLOWS = """
 import runpy
 import refssm
 from refssm.catalog import OPERATORS
-from refssm.conformance.honest import implementations
+from honest import implementations
 from refssm.conformance.planted.response import BUGS
 assert refssm.__file__.startswith({here!r}), refssm.__file__
 op = next(op for op in OPERATORS if op.name == "impulse_response")

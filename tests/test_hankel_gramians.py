@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from honest.hankel import gramians as honest
 from scipy import linalg
 
 import refssm
 from refssm._numerics.elimination import response
 from refssm._numerics.lyapunov import lyapunov, stein
 from refssm.conformance.gauges.tracked import Tracked, tracing
-from refssm.conformance.honest.hankel import gramians as honest
 from refssm.conformance.judging.grading import judge
 from refssm.conformance.standard import Standard
 from refssm.hankel import GRAMIANS, GRAMIANS_DISCRETE

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from selftest import stored
 
-from refssm.command import overview
+from docs.build import overview
 from refssm.conformance.gauges.tracked import Tracked
 from refssm.conformance.judging.expected import expect
-from refssm.conformance.selftest import stored
 from refssm.scan import LINEAR_SCAN
 
 ROOT = Path(__file__).parent.parent
@@ -62,7 +62,7 @@ def test_k0_of_the_scan_is_that_of_the_example_by_hand():
 
 def test_the_picture_of_the_page_shows_what_the_page_says(tmp_path):
     pytest.importorskip("matplotlib")
-    pictures = import_module("refssm.command.pictures")
+    pictures = import_module("docs.build.pictures")
     found = pictures.errors()
     right, other, wrong = found.programs.values()
     assert (right <= found.k0).all()

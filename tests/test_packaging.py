@@ -29,8 +29,8 @@ MODULES = {
 WITHOUT_IMPORT = {  # a file, and what in it says that the library is used
     "build": (".ci/wheel", "-m build"),
     "array-api-strict": ("tests/gpu/array_level.py", "array_api_strict"),
-    "nvidia-cuda-nvrtc": ("refssm_gpu/_gate/nvrtc.py", "nvidia-cuda-nvrtc"),  # by ctypes
-    "nvidia-nvvm": ("refssm_gpu/_numba/lint.py", "nvidia-nvvm"),  # Numba loads it
+    "nvidia-cuda-nvrtc": ("tests/gpu/gate/nvrtc.py", "nvidia-cuda-nvrtc"),  # by ctypes
+    "nvidia-nvvm": ("tests/gpu/numba_cuda/lint.py", "nvidia-nvvm"),  # Numba loads it
     "gmpy2": ("docs/large_runs.md", "With gmpy2"),  # mpmath imports it
     "pre-commit": ("CONTRIBUTING.md", "pre-commit install"),
     "pyright": ("Makefile", "$(BIN)/pyright"),

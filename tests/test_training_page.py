@@ -14,7 +14,7 @@ from refssm.training.tasks import TASKS
 
 pytest.importorskip("matplotlib")
 
-from refssm.command import curves
+from docs.build import curves
 from refssm.experiments import digits
 
 ROOT = Path(__file__).parent.parent

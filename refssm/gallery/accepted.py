@@ -1,6 +1,6 @@
 """Errors of some programs along time, under the bound K0 and under what the judge accepts.
 
-Everything is in units of the roundoff u. What is drawn is computed by `refssm.command.pictures`.
+Everything is in units of the roundoff u. What is drawn is computed by `docs.build.pictures`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import refssm_gpu
 from refssm_gpu._launching.kernel import Kernel
 
 # no kernels there, and CuPy or Numba wanted
-APART = ("refssm_gpu._launching.card", "refssm_gpu._host", "refssm_gpu._numba", "refssm_gpu._gate")
+APART = ("refssm_gpu._launching.card", "refssm_gpu._host", "gpu.numba_cuda", "gpu.gate")
 
 
 def kernels() -> tuple[Kernel, ...]:

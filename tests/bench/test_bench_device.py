@@ -8,6 +8,7 @@ import pytest
 from judging import run
 from timed import KERNEL, AcceptsAll, Clock, StandIn, program, row, scan, taking, work
 
+from docs.build.benchmarks import card_tables
 from refssm.bench import run as running
 from refssm.bench.measuring.machine import Rates
 from refssm.bench.programs import program as programs
@@ -20,7 +21,6 @@ from refssm.bench.run import Bench, Settings
 from refssm.bench.work.inputs import case_of, drawn
 from refssm.bench.work.sizes import BARS, default_operators, size_of
 from refssm.catalog import OPERATORS
-from refssm.command.benchmarks import card_tables
 from refssm.conformance.calling.calls.run import Run
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.number_types import number_type

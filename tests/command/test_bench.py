@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from judging import SCAN, plugin, run
 
+from docs.build import benchmarks
 from refssm.bench.measuring import machine, timing
 from refssm.bench.measuring.machine import Rates
 from refssm.bench.results import document
-from refssm.command import benchmarks
 
 ROOT = Path(__file__).parents[2]
 TWO = SCAN + SCAN.replace("linear_scan(", "by_chunks(").replace(

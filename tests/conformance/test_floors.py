@@ -15,11 +15,11 @@ FLOORS = (
     ("standard", "cases"),
     ("judging",),
     ("calling",),
-    ("checks", "honest", "subjects"),
+    ("checks", "subjects"),
     ("planted", "report", "project"),
     ("diagnosis", "vectors", "doctor"),
     ("running",),
-    ("spreading", "exchange", "selftest", "pytest_plugin"),
+    ("spreading", "exchange", "pytest_plugin"),
 )
 JUDGE = "refssm.conformance."
 

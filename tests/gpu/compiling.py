@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from gpu.gate import nvrtc
 
-from refssm_gpu._gate import nvrtc
 from refssm_gpu._launching.kernel import Kernel
 
 PLANTED = Path(__file__).parent / "planted_gate"

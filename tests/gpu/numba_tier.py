@@ -6,12 +6,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from gpu.numba_cuda import cauchy, scan, selective_scan, simulator
+from gpu.numba_cuda.launch import NumbaKernel
 
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm.scan import LINEAR_SCAN
 from refssm.selective_scan import SELECTIVE_SCAN
-from refssm_gpu._numba import cauchy, scan, selective_scan, simulator
-from refssm_gpu._numba.launch import NumbaKernel
 
 OPERATORS = {LINEAR_SCAN: scan, CAUCHY_KERNEL: cauchy, SELECTIVE_SCAN: selective_scan}
 TYPES = ("float32", "float64", "complex64", "complex128")

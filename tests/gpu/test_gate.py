@@ -2,10 +2,10 @@ import re
 
 import pytest
 from compiling import kernel, needs_compiler
+from gpu.gate import compiled, nvrtc
+from gpu.gate.compiled import ARCHITECTURES
+from gpu.gate.refusals import refusals
 
-from refssm_gpu._gate import compiled, nvrtc
-from refssm_gpu._gate.compiled import ARCHITECTURES
-from refssm_gpu._gate.refusals import refusals
 from refssm_gpu._launching.collected import kernels
 
 KERNELS = kernels()

@@ -1,15 +1,15 @@
 import os
 
+import gpu.gate.traffic as bench
 import numpy as np
 import pytest
 from compiling import kernel, needs_compiler
+from gpu.gate.compiled import compiled
+from gpu.gate.expected import LATENCY, expected, time_of
+from gpu.gate.flight import under_way
+from gpu.gate.occupancy import CARDS, occupancy
+from gpu.gate.recording import Launch, constness, names, recorded
 
-import refssm.bench.expected as bench
-from refssm_gpu._gate.compiled import compiled
-from refssm_gpu._gate.expected import LATENCY, expected, time_of
-from refssm_gpu._gate.flight import under_way
-from refssm_gpu._gate.occupancy import CARDS, occupancy
-from refssm_gpu._gate.recording import Launch, constness, names, recorded
 from refssm_gpu._launching.collected import kernels
 from refssm_gpu._launching.kernel import Marked
 from refssm_gpu.scan.linear import linear_scan, linear_scan_vjp

@@ -2,13 +2,13 @@ import sys
 
 import pytest
 from compiling import kernel, needs_compiler
+from gpu.gate import __main__ as gate
+from gpu.gate import nvrtc
+from gpu.gate import traffic as expected
+from gpu.gate.expected import CARDS, Expected
+from gpu.gate.recording import Launch
 from typer.testing import CliRunner
 
-from refssm.bench import expected
-from refssm_gpu._gate import __main__ as gate
-from refssm_gpu._gate import nvrtc
-from refssm_gpu._gate.expected import CARDS, Expected
-from refssm_gpu._gate.recording import Launch
 from refssm_gpu._launching.collected import kernels
 from refssm_gpu._launching.kernel import BOUNDS
 

@@ -1,21 +1,22 @@
 import json
+import os
 import subprocess
 import sys
 from importlib.metadata import distributions
+from pathlib import Path
 
 import pytest
+from gpu.numba_cuda.field import FIELDS
+from gpu.numba_cuda.lint import CARDS, MISSING, NoNVVM, faults, toolkit
 from numba_tier import KERNELS
-
-from refssm_gpu._numba.field import FIELDS
-from refssm_gpu._numba.lint import CARDS, MISSING, NoNVVM, faults, toolkit
 
 PLANT = """
 import os, sys, tempfile
 from pathlib import Path
 from numba import cuda
-from refssm_gpu._numba import lint
-from refssm_gpu._numba.field import FIELDS
-from refssm_gpu._numba.launch import NumbaKernel
+from gpu.numba_cuda import lint
+from gpu.numba_cuda.field import FIELDS
+from gpu.numba_cuda.launch import NumbaKernel
 def wide(field):
     E = field.element
     def kernel(x):
@@ -36,8 +37,10 @@ def _nvvm():
 
 def printed(*arguments):
     """The lines that Python prints."""
+    path = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    call = [sys.executable, *arguments]
     done = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, encoding="utf-8", timeout=300
+        call, capture_output=True, text=True, encoding="utf-8", timeout=300, env=path
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -46,7 +49,7 @@ def printed(*arguments):
 @pytest.mark.long
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_kernel_compiles_without_double_precision_and_local_memory(kernel):
-    lines = [*map(json.loads, printed("-m", "refssm_gpu._numba.lint", kernel))]
+    lines = [*map(json.loads, printed("-m", "gpu.numba_cuda.lint", kernel))]
     seen = {(line["type"], tuple(line["card"])) for line in lines}
     assert seen == {(kind, card) for kind in FIELDS for card in CARDS}
     assert [line for line in lines if line["faults"]] == []
@@ -76,6 +79,6 @@ def test_the_lint_reads_lines_of_ptx():
 
 
 def test_a_missing_compiler_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr("refssm_gpu._numba.lint.files", lambda name: [])
+    monkeypatch.setattr("gpu.numba_cuda.lint.files", lambda name: [])
     with pytest.raises(NoNVVM, match=r"lacks libnvvm\.so or libdevice\.10\.bc"):
         toolkit(tmp_path)

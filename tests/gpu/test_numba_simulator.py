@@ -2,13 +2,12 @@ import inspect
 
 import numpy as np
 import pytest
+from gpu.numba_cuda import cauchy
+from gpu.numba_cuda.field import FIELDS, complex64, cuda, float32, float64, int64
+from gpu.numba_cuda.simulated_memory import KernelBug
+from gpu.numba_cuda.simulator import ORDERS, simulate, threads_in
 from numba import int32
 from numba_tier import KERNELS, calls, edited, missing, replaced
-
-from refssm_gpu._numba import cauchy
-from refssm_gpu._numba.field import FIELDS, complex64, cuda, float32, float64, int64
-from refssm_gpu._numba.simulated_memory import KernelBug
-from refssm_gpu._numba.simulator import ORDERS, simulate, threads_in
 
 BARRIERS = [
     (name, number)

@@ -4,6 +4,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from gpu.numba_cuda import launch
+from gpu.numba_cuda.cauchy import cauchy_kernel
+from gpu.numba_cuda.field import FIELDS
+from gpu.numba_cuda.scan import linear_scan
+from gpu.numba_cuda.selective_scan import selective_scan
+from gpu.numba_cuda.simulator import ORDERS, threads_in
 from numba_tier import KERNELS, OPERATORS, TYPES, calls, drawn, edited, replaced
 
 import refssm
@@ -11,12 +17,6 @@ from refssm.cauchy import CAUCHY_KERNEL
 from refssm.scan import LINEAR_SCAN
 from refssm.testing import check
 from refssm_gpu._launching import missing
-from refssm_gpu._numba import launch
-from refssm_gpu._numba.cauchy import cauchy_kernel
-from refssm_gpu._numba.field import FIELDS
-from refssm_gpu._numba.scan import linear_scan
-from refssm_gpu._numba.selective_scan import selective_scan
-from refssm_gpu._numba.simulator import ORDERS, threads_in
 
 NAMES = [str(op) for op in OPERATORS]
 

@@ -185,7 +185,7 @@ def test_the_numba_tier_agrees_on_the_card(cupy):
     cuda = pytest.importorskip("numba.cuda")
     if not cuda.is_available():
         pytest.skip("Numba finds no card, or not the compiler NVVM")
-    from refssm_gpu._numba.scan import linear_scan as second
+    from gpu.numba_cuda.scan import linear_scan as second
 
     r = np.random.default_rng(3)
     a, b = given(*(r.integers(-1, 2, (3, 300, 20)).astype(np.float32) for _ in range(2)))

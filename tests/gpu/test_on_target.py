@@ -12,12 +12,12 @@ import numpy as np
 import offsets
 import pytest
 from compiling import needs_compiler
+from gpu.gate import compiled
 from launching import unlaunched
 from offsets import FACTS
 
 from refssm.catalog import OPERATORS
 from refssm.scan import LINEAR_SCAN
-from refssm_gpu._gate import compiled
 
 HERE = Path(__file__).parent
 PLANT = (

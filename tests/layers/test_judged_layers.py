@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from honest.layers import IMPLEMENTATIONS
 
 from refssm.catalog import OPERATORS, judged, resumed
 from refssm.conformance.calling.finding import operator_named
@@ -13,7 +14,6 @@ from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
 from refssm.conformance.checks.sweep import sweep
-from refssm.conformance.honest.layers import IMPLEMENTATIONS
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.verdict import Verdict

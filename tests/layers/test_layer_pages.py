@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from refssm.command import layer_tables
+from docs.build import layer_tables
 from refssm.layers.catalog import LAYERS, NAMED
 
 FOLDER = Path(__file__).parents[2] / layer_tables.FOLDER

@@ -1,16 +1,18 @@
 """Clones of public repositories: found in a folder, imported without traces, told when absent."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from selftest.subjects import told
 
 from refssm.conformance import clones
 from refssm.conformance.calling.finding import find
 from refssm.conformance.calling.libraries import NAMES, absent, target
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.clones import CLONES, VARIABLE, Clone, module
-from refssm.conformance.selftest.subjects import told
 
 ALL = [(name, place) for name in CLONES for place in target(name)]
 
@@ -82,8 +84,9 @@ def test_a_clone_with_the_name_of_a_package_has_another_name_as_a_subject(folder
 
 
 def test_make_subjects_asks_for_a_folder():
-    command = [sys.executable, "-m", "refssm.conformance.selftest.subjects", ""]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    command = [sys.executable, "-m", "selftest.subjects", ""]
+    path = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, env=path)
     assert done.returncode == 2
     assert "give the folder of the clones" in done.stderr
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from honest.ssd.programs import IMPLEMENTATIONS as SSD
 from judging import judged, scan
 
 from refssm.conformance.calling.implementation import Found
@@ -10,7 +11,6 @@ from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks import special_values
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.special_values import poisons
-from refssm.conformance.honest.ssd.programs import IMPLEMENTATIONS as SSD
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 from refssm.ssd import SSD_CHUNKED, SSD_RECURRENT
 

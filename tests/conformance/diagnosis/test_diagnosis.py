@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from judging import plugin, rounded_to, run, scan
+from selftest import naming_rate as naming
 
 from refssm import diagonal_kernel_zoh, discretize_euler
 from refssm._numerics.broadcasting import unbroadcast
@@ -15,7 +16,6 @@ from refssm.conformance.judging.expected import remembering
 from refssm.conformance.planted import planted_bugs
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
-from refssm.conformance.selftest import naming_rate as naming
 from refssm.testing import Budget, Declaration
 
 pytestmark = pytest.mark.usefixtures("their_warnings_are_not_ours")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from selftest import naming_rate as naming
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
@@ -9,7 +10,6 @@ from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
-from refssm.conformance.selftest import naming_rate as naming
 from refssm.testing import Declaration
 
 LEGS = operator_named("nplr_legs")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from honest.discretize.dense import one_solve, twice_the_resolvent
 from mpmath import mp
 from scipy.linalg import expm_cond
 
@@ -22,7 +23,6 @@ from refssm.conformance.gauges.contracts import BOUNDS, Bound
 from refssm.conformance.gauges.gauge import Call
 from refssm.conformance.gauges.linalg import condition, exponential_bound, frobenius
 from refssm.conformance.gauges.tracked import Tracked, tracing
-from refssm.conformance.honest.discretize.dense import one_solve, twice_the_resolvent
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import grade_outputs, judge
 from refssm.conformance.standard import C

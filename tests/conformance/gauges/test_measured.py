@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from selftest.bounds import case_of, cotangents
 
 from refssm import initial
 from refssm.conformance.calling.finding import operator_named
@@ -19,7 +20,6 @@ from refssm.conformance.gauges.programs.measured import (
 )
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, grade_outputs, judge
-from refssm.conformance.selftest.bounds import case_of, cotangents
 from refssm.conformance.standard import Standard
 from refssm.dplr.system import bilinear
 from refssm.presets.catalog import presets_of

@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from honest import cauchy
+from honest.dplr.kernel import woodbury_aliased
+from honest.dplr.vjp import dense_at_nodes_vjp
 
 from refssm.catalog import OPERATORS
 from refssm.conformance import standard
@@ -10,9 +13,6 @@ from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.gauges.contracts import output_programs
 from refssm.conformance.gauges.programs import measured
 from refssm.conformance.gauges.programs.stochastic import InOrder, in_order
-from refssm.conformance.honest import cauchy
-from refssm.conformance.honest.dplr.kernel import woodbury_aliased
-from refssm.conformance.honest.dplr.vjp import dense_at_nodes_vjp
 from refssm.conformance.judging.expected import expect
 from refssm.presets.catalog import presets_of
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from honest.dplr.vjp import through_the_spectrum_vjp
+from selftest.bounds import case_of, cotangents
 
 from refssm._declaration.adapted import adapted
 from refssm._declaration.arguments import several
@@ -20,10 +22,8 @@ from refssm.conformance.gauges.gauge import Call, Known, gauges
 from refssm.conformance.gauges.programs import GRADIENTS, OUTPUTS
 from refssm.conformance.gauges.programs import measured as measuring
 from refssm.conformance.gauges.programs.pieces import in_pieces, interleaved
-from refssm.conformance.honest.dplr.vjp import through_the_spectrum_vjp
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import grade_outputs
-from refssm.conformance.selftest.bounds import case_of, cotangents
 from refssm.conformance.standard import Standard
 from refssm.presets.catalog import presets_of
 

@@ -4,6 +4,8 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from honest.dplr.kernel import eigenvectors
+from selftest.bounds import case_of, cotangents
 
 from refssm._declaration.arguments import several
 from refssm.conformance.calling.finding import operator_named
@@ -12,10 +14,8 @@ from refssm.conformance.gauges.gauge import wide
 from refssm.conformance.gauges.programs import AGAIN_GRADIENTS, AGAIN_OUTPUTS, measured
 from refssm.conformance.gauges.programs.arithmetic import neighbour
 from refssm.conformance.gauges.programs.stochastic import Stochastic, stochastic
-from refssm.conformance.honest.dplr.kernel import eigenvectors
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, judge
-from refssm.conformance.selftest.bounds import case_of, cotangents
 from refssm.hope.circle import half_angles
 from refssm.presets.catalog import presets_of
 

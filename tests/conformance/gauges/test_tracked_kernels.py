@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from honest.dplr import kernel as honest
 
 import refssm
 from refssm.conformance.gauges import dplr as tracked_kernels
@@ -9,7 +10,6 @@ from refssm.conformance.gauges.contracts import BOUNDS
 from refssm.conformance.gauges.dplr import _from_inputs, _from_inputs_in_time, _System
 from refssm.conformance.gauges.gauge import Call
 from refssm.conformance.gauges.tracked import Tracked, tracing
-from refssm.conformance.honest.dplr import kernel as honest
 from refssm.conformance.judging.grading import judge
 from refssm.dplr import DPLR_KERNEL
 from refssm.dplr.aliased import dplr_aliased_spectrum

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from honest.convolution.around import IMPLEMENTATIONS
 
-from refssm.conformance.honest.convolution.around import IMPLEMENTATIONS
 from refssm.conformance.judging.grading import judge
 from refssm.convolution import BIDIRECTIONAL_CONVOLUTION as BOTH
 from refssm.convolution import BIDIRECTIONAL_CONVOLUTION_SHIFTED as SHIFTED

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from honest.selective_scan.programs import IMPLEMENTATIONS as SELECTIVE
+from honest.ssd.programs import IMPLEMENTATIONS as SSD
 from judging import judged
 
 from refssm.conformance.gauges import cumulated
-from refssm.conformance.honest.selective_scan.programs import IMPLEMENTATIONS as SELECTIVE
-from refssm.conformance.honest.ssd.programs import IMPLEMENTATIONS as SSD
 from refssm.conformance.judging.cancelling import _right_bits, second_bound
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import bounds_of, compare

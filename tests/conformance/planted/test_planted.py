@@ -1,17 +1,17 @@
 from collections import Counter
 
 import pytest
+from honest import implementations
 from rotation import HALVES, SEEDS, of_turn, one_of_each_kind, seed_of_turn
+from selftest import soak
 
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
-from refssm.conformance.honest import implementations
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.planted import planted_bugs
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
-from refssm.conformance.selftest import soak
 
 BUGS = planted_bugs()
 HONEST = implementations()

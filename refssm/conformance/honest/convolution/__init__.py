@@ -1,3 +1,0 @@
-"""Honest implementations of the family `convolution`."""
-
-from refssm.conformance.honest.convolution.causal import IMPLEMENTATIONS as IMPLEMENTATIONS

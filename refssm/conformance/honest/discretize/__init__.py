@@ -1,3 +1,0 @@
-"""Honest implementations of the family `discretize`."""
-
-from refssm.conformance.honest.discretize.dense import IMPLEMENTATIONS as IMPLEMENTATIONS

@@ -1,3 +1,0 @@
-"""Honest implementations of the family `nplr`."""
-
-from refssm.conformance.honest.nplr.measures import IMPLEMENTATIONS as IMPLEMENTATIONS

@@ -1,3 +1,0 @@
-"""Honest implementations of the family `scan`."""
-
-from refssm.conformance.honest.scan.linear import IMPLEMENTATIONS as IMPLEMENTATIONS

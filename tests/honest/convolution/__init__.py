@@ -1,0 +1,3 @@
+"""Honest implementations of the family `convolution`."""
+
+from honest.convolution.causal import IMPLEMENTATIONS as IMPLEMENTATIONS

@@ -1,0 +1,3 @@
+"""Honest implementations of the family `nplr`."""
+
+from honest.nplr.measures import IMPLEMENTATIONS as IMPLEMENTATIONS

@@ -1,0 +1,3 @@
+"""Honest implementations of the family `selective_scan`."""
+
+from honest.selective_scan.programs import IMPLEMENTATIONS as IMPLEMENTATIONS

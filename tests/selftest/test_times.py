@@ -1,0 +1,52 @@
+"""The table of the judge's times."""
+
+import pytest
+from typer import Exit
+
+from refssm.hankel import HANKEL_MATRIX
+from refssm.scan import LINEAR_SCAN
+from selftest import times
+from selftest.times import Timed
+
+QUICK, SLOW = Timed("linear_step", 3.04, 4.0), Timed("linear_scan", 10.06, 19.0)
+
+
+def test_the_slowest_operator_comes_first_and_is_marked():
+    first, second, last = times.lines([QUICK, SLOW])
+    assert " ".join(first.split()) == "linear_scan 10.1 s 19.0 s of processors above 10 s"
+    assert " ".join(second.split()) == "linear_step 3.0 s 4.0 s of processors"
+    assert last == "2 operators, 1 above 10 s, 13 s in all"
+
+
+def test_the_page_has_the_times_and_the_remark():
+    page = times.page([QUICK, SLOW], 2, "a shared machine")
+    assert "| linear_scan | 10.1 (!) | 19.0 |\n| linear_step | 3.0 | 4.0 |" in page
+    assert "2 processes" in page
+    assert "; a shared machine." in page
+
+
+def test_one_slow_operator_makes_the_exit_code_one(monkeypatch, capsys):
+    for row, code in ((QUICK, 0), (SLOW, 1)):
+        monkeypatch.setattr(times, "timed", lambda op, *_, row=row: row._replace(operator=op.name))
+        with pytest.raises(Exit) as ended:
+            times.main(only="linear_scan")
+        assert ended.value.exit_code == code
+        assert "linear_scan" in capsys.readouterr().out
+
+
+@pytest.mark.long
+def test_an_operator_is_judged_from_nothing_kept():
+    row = times.timed(HANKEL_MATRIX, 1, "quick")
+    assert row.operator == "hankel_matrix"
+    assert 0.1 < row.wall < 60
+
+
+@pytest.mark.long
+def test_a_reference_that_is_not_accepted_is_an_error(monkeypatch, tmp_path):
+    (tmp_path / "wrong_scan.py").write_text(
+        "def linear_scan(a, b):\n    return b + 1\n", encoding="utf-8"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:.")
+    monkeypatch.setattr(LINEAR_SCAN.reference, "__module__", "wrong_scan")
+    with pytest.raises(RuntimeError, match="not accepted"):
+        times.timed(LINEAR_SCAN, 1, "quick")

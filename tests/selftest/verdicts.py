@@ -1,0 +1,169 @@
+"""Record the verdicts on planted bugs and honest implementations: changes must not alter them.
+
+    PYTHONPATH=tests python -m selftest.verdicts write tests/verdicts
+    PYTHONPATH=tests python -m selftest.verdicts compare tests/verdicts
+
+`planted.csv` has each planted bug, the check that catches it and the verdict of that check;
+`honest.csv` has each honest implementation with each check of its operator. Ratios and messages
+depend on the processor's kernels; `--figures` adds them, for a comparison on one machine.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.progress import track
+
+from refssm.catalog import OPERATORS
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
+from refssm.conformance.diagnosis.suspects import bugs_of_operator
+from refssm.conformance.judging.expected import remembering
+from refssm.conformance.planted import PlantedBug
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
+from selftest import soak
+
+CASES = 4  # cases per check of the honest implementations
+COLUMNS = {
+    "planted": ("operator", "bug", "what", "check", "verdict", "grade"),
+    "honest": ("operator", "implementation", "check", "verdict"),
+}
+FIGURES = {"planted": ("ratio", "message"), "honest": ("ratio",)}
+Row = dict[str, str]
+
+app = typer.Typer(add_completion=False, help=__doc__)
+
+
+def planted_rows(name: str) -> list[Row]:
+    """The verdict on each planted bug of an operator, by the check that catches it."""
+    op = operator_named(name)
+    return [_planted_row(bug) for bug in bugs_of_operator(op.name, op.family)]
+
+
+def _planted_row(bug: PlantedBug) -> Row:
+    check, _, dtype = bug.caught_by.rstrip("]").partition("[")
+    how = Settings(only_checks=(check,), types=(dtype,), shrink=False, hints=False, folder=None)
+    results = list(results_of(Session(InProcess([bug.found()]), "here", how)))
+    told = next((r for r in results if r.failed), results[0])
+    row = {"operator": bug.op, "bug": bug.name, "what": bug.what, "check": bug.caught_by}
+    row |= {"verdict": told.verdict, "grade": told.grade}
+    return row | {"ratio": f"{told.ratio!r}", "message": told.message}
+
+
+def honest_rows(name: str) -> list[Row]:
+    """The verdict of each check of an operator on each honest implementation."""
+    op, profile = operator_named(name), PROFILES["default"]
+    honest = [h for h in soak.here(name) if not h.needs]  # without libraries that may be missing
+    rows = []
+    for check in checks_of(op, profile, default_types(op, profile), vjp=op.differentiable):
+        seen = soak.judged(check, honest, min(CASES, check.count), seed=0)
+        refused = {text.partition(":")[0] for text in seen.rejected}
+        for implementation, ratio in seen.worst.items():
+            judged = "pass" if implementation in seen.passed else "nothing judged"
+            verdict = "rejected" if implementation in refused else judged
+            row = {"operator": name, "implementation": implementation}
+            row |= {"check": check.id.partition("/")[2], "verdict": verdict}
+            rows.append(row | {"ratio": f"{ratio!r}"})
+    return rows
+
+
+ROWS = {"planted": planted_rows, "honest": honest_rows}
+
+
+def of_operator(name: str, kinds: tuple[str, ...]) -> dict[str, list[Row]]:
+    """The rows of one operator, by file."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"), remembering():
+        warnings.simplefilter("ignore")
+        return {kind: ROWS[kind](name) for kind in kinds}
+
+
+def all_rows(only: str, workers: int, kinds: tuple[str, ...]) -> dict[str, list[Row]]:
+    """The rows of all operators, sorted, by file."""
+    names = [op.name for op in OPERATORS if soak.among(op.name, only)]
+    running = soak.as_they_come(of_operator, [(name, kinds) for name in names], workers)
+    came = [rows for _, rows in track(running, total=len(names), disable=not sys.stderr.isatty())]
+    return {kind: _sorted(row for rows in came for row in rows[kind]) for kind in kinds}
+
+
+def _sorted(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: [*row.values()][:4])
+
+
+def columns(kind: str, figures: bool) -> list[str]:
+    """The columns of a file."""
+    return [*COLUMNS[kind], *(FIGURES[kind] if figures else ())]
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a file."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def differences(before: list[Row], now: list[Row], compared: list[str]) -> list[str]:
+    """Rows in only one of two lists: `-` for those before, `+` for those now."""
+    old, new = (Counter(tuple(row[c] for c in compared) for row in rows) for rows in (before, now))
+    gone = [f"- {', '.join(row)}" for row in sorted((old - new).elements())]
+    return gone + [f"+ {', '.join(row)}" for row in sorted((new - old).elements())]
+
+
+Only = Annotated[str, typer.Option(help="Families or operators, separated by commas.")]
+Workers = Annotated[int, typer.Option(help="Processes.")]
+Of = Annotated[str, typer.Option(help="planted or honest; without it both.")]
+
+
+def chosen(of: str) -> tuple[str, ...]:
+    """The files to write or to compare."""
+    if of and of not in ROWS:
+        raise typer.BadParameter(f"unknown file {of!r}; wanted one of {', '.join(ROWS)}")
+    return (of,) if of else (*ROWS,)
+
+
+@app.command()
+def write(
+    folder: Path,
+    only: Only = "",
+    of: Of = "",
+    workers: Workers = 2,
+    figures: Annotated[bool, typer.Option(help="Also write ratios and messages.")] = False,
+) -> None:
+    """Judge all planted bugs and honest implementations, and write the verdicts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind, rows in all_rows(only, workers, chosen(of)).items():
+        with (folder / f"{kind}.csv").open("w", encoding="utf-8", newline="") as file:
+            shown = columns(kind, figures)
+            writer = csv.DictWriter(file, shown, extrasaction="ignore", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        typer.echo(f"{kind}: {len(rows)} verdicts in {folder / f'{kind}.csv'}")
+
+
+@app.command()
+def compare(folder: Path, only: Only = "", of: Of = "", workers: Workers = 2) -> None:
+    """Judge again and compare with the written verdicts; exit code 1 if any verdict differs."""
+    differ = False
+    for kind, rows in all_rows(only, workers, chosen(of)).items():
+        before = [r for r in read(folder / f"{kind}.csv") if soak.among(r["operator"], only)]
+        compared = [c for c in columns(kind, True) if before and c in before[0]]
+        lines = differences(before, rows, compared)
+        for line in lines:
+            typer.echo(line)
+        typer.echo(f"{kind}: {len(rows)} verdicts, {len(lines)} lines of difference")
+        differ |= bool(lines)
+    raise typer.Exit(int(differ))
+
+
+if __name__ == "__main__":  # worker processes need the module's functions, not __main__'s
+    from selftest import verdicts
+
+    verdicts.app()
