@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from docs.build import tables
 from refssm.catalog import families
-from refssm.command import code, tables
+from refssm.command import code
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.project import keys
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from selftest import stored
 
+from docs.build import layer_tables, overview
 from refssm._declaration.contract import Linear
 from refssm._declaration.layout import canonical
 from refssm._declaration.operator import Operator
 from refssm.catalog import OPERATORS
-from refssm.command import layer_tables, overview
 
 FOLDER = Path("docs/operators")
 HEAD = "| | |\n|---|---|\n"
