@@ -13,19 +13,20 @@ from math import isqrt
 from refssm.krylov import KRYLOV_KERNEL
 from refssm_gpu._algebra.parts import adjoint, batch_of, conj
 from refssm_gpu._launching.arrays import Array, namespace, unbroadcast_each
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 
 
+@mirror(KRYLOV_KERNEL)
 def krylov_kernel(A, B, C, *, l):
-    """Mirror of refssm.krylov_kernel."""
     K, xp = _Factors(A, B, C, l).product(), namespace(A, B, C)
     K = xp.reshape(K, (*K.shape[:-2], K.shape[-2] * K.shape[-1]))[..., :l]
     batch = batch_of((A, B, C), (2, 1, 1))  # up to l = 1 no product has met A
     return K if K.shape[:-1] == batch else xp.asarray(xp.broadcast_to(K, (*batch, l)), copy=True)
 
 
+@mirror(KRYLOV_KERNEL)
 def krylov_kernel_vjp(dK, A, B, C, *, l):
-    """Mirror of refssm.krylov_kernel_vjp: the doubling, backwards."""
+    """The doubling, backwards."""
     return unbroadcast_each(_Factors(A, B, C, l).gradients(dK), (A, B, C))
 
 
@@ -82,7 +83,3 @@ class _Factors:
         onward = None if dleap is None else xp.matrix_transpose(dleap)
         dA, dB = right.back(conj(left.columns) @ dK, onward)
         return xp.zeros_like(self.A) if dA is None else dA, dB, dC
-
-
-krylov_kernel = checked(KRYLOV_KERNEL, krylov_kernel)
-krylov_kernel_vjp = checked_vjp(KRYLOV_KERNEL, krylov_kernel_vjp)

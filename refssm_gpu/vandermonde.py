@@ -3,17 +3,18 @@
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 from refssm_gpu._algebra.parts import conj
 from refssm_gpu._launching.arrays import common, namespace, real_type, unbroadcast_and_round
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu._parts.powers import moments, sums
 
 
+@mirror(VANDERMONDE_KERNEL)
 def vandermonde_kernel(v, x, *, l):
-    """Mirror of refssm.vandermonde_kernel; tables are made in double precision, rounded once."""
+    """Tables are made in double precision, rounded once."""
     return sums(v, x, l=l, kind=common(v, x))
 
 
+@mirror(VANDERMONDE_KERNEL)
 def vandermonde_kernel_vjp(dk, v, x, *, l):
-    """Mirror of refssm.vandermonde_kernel_vjp."""
     del l  # dk has it
     return _gradients(dk, v, x)
 
@@ -24,19 +25,14 @@ def _gradients(dk, v, x):
     return unbroadcast_and_round((first, conj(v) * second), (v, x))
 
 
+@mirror(VANDERMONDE_KERNEL_REAL)
 def vandermonde_kernel_real(v, x, *, l):
-    """Mirror of refssm.vandermonde_kernel_real; sums no imaginary parts."""
+    """Sums no imaginary parts."""
     return sums(2 * v, x, l=l, kind=real_type(common(v, x)))
 
 
+@mirror(VANDERMONDE_KERNEL_REAL)
 def vandermonde_kernel_real_vjp(dk, v, x, *, l):
-    """Mirror of refssm.vandermonde_kernel_real_vjp."""
     del l  # dk has it
     real = namespace(dk).real(dk) if dk.dtype.kind == "c" else dk
     return tuple(2 * g for g in _gradients(real, v, x))
-
-
-vandermonde_kernel_real_vjp = checked_vjp(VANDERMONDE_KERNEL_REAL, vandermonde_kernel_real_vjp)
-vandermonde_kernel_real = checked(VANDERMONDE_KERNEL_REAL, vandermonde_kernel_real)
-vandermonde_kernel_vjp = checked_vjp(VANDERMONDE_KERNEL, vandermonde_kernel_vjp)
-vandermonde_kernel = checked(VANDERMONDE_KERNEL, vandermonde_kernel)

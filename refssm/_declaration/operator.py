@@ -190,6 +190,13 @@ class Operator:
 
         return public
 
+    def describe_mirror(self, function: Callable[..., Any]) -> None:
+        """Begin a mirror's docstring with what it mirrors; AssertionError for another name."""
+        name = function.__name__
+        assert name in (self.name, f"{self.name}_vjp"), f"{self}: {name} is no mirror of it"
+        said = " ".join(filter(None, [f"Mirror of refssm.{name}.", function.__doc__]))
+        function.__doc__ = said
+
     def cotangents_fit(self, function: str, cotangents, arrays, statics, kinds) -> None:
         """ValueError or TypeError unless each cotangent has its output's shape, and is as real."""
         shapes = self.output_shapes(*arrays, **statics)

@@ -8,10 +8,10 @@ Single precision is computed in double and rounded once; real arguments are comp
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS, TRANSFER, TRANSFER_DISCRETE
 from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit.cauchy.division import quotient
 from refssm.jit.krylov import krylov_kernel, krylov_kernel_vjp
@@ -34,23 +34,23 @@ def _antidiagonals(dH, dh):
             dh[k] += dH[i, k - i]
 
 
+@mirror(HANKEL_MATRIX)
 def hankel_matrix(h):
-    """Mirror of refssm.hankel_matrix."""
     return _hankel_matrix(h)
 
 
+@mirror(HANKEL_MATRIX)
 def hankel_matrix_vjp(dH, h):
-    """Mirror of refssm.hankel_matrix_vjp."""
     return unbroadcast_each((_antidiagonals(dH.astype(np.result_type(dH, h))),), (h,))
 
 
+@mirror(MARKOV_PARAMETERS)
 def markov_parameters(A, B, C, *, l):
-    """Mirror of refssm.markov_parameters."""
     return krylov_kernel(A, B, C, l=l)
 
 
+@mirror(MARKOV_PARAMETERS)
 def markov_parameters_vjp(dh, A, B, C, *, l):
-    """Mirror of refssm.markov_parameters_vjp."""
     return krylov_kernel_vjp(dh, A, B, C, l=l)
 
 
@@ -155,25 +155,27 @@ def _rounded(G, *arguments):
     return (G if dtype.kind == "c" else G.real).astype(dtype)
 
 
+@mirror(TRANSFER)
 def transfer(A, B, C, D, s):
-    """Mirror of refssm.transfer."""
     return _rounded(_transfer(A, B, C, D, s), A, B, C, D, s)
 
 
+@mirror(TRANSFER)
 def transfer_vjp(dG, A, B, C, D, s):
-    """Mirror of refssm.transfer_vjp; BLAS computes the sums over points."""
+    """BLAS computes the sums over points."""
     x, g = _transfer_back(dG, A, B, C, s)
     ds = -(x.conj() * g).sum(-1)
     return _gradients(g.mT @ x.conj(), ds, x, g, dG, A, B, C, D, s)
 
 
+@mirror(TRANSFER_DISCRETE)
 def transfer_discrete(A, B, C, D, z):
-    """Mirror of refssm.transfer_discrete."""
     return _rounded(_transfer_discrete(A, B, C, D, z), A, B, C, D, z)
 
 
+@mirror(TRANSFER_DISCRETE)
 def transfer_discrete_vjp(dG, A, B, C, D, z):
-    """Mirror of refssm.transfer_discrete_vjp; BLAS computes the sums over points."""
+    """BLAS computes the sums over points."""
     x, g = _transfer_discrete_back(dG, A, B, C, z)
     r = 1 / z.astype(np.complex128).conj()
     dz = -r * (r * ((x @ A.mT).conj() * g).sum(-1))
@@ -189,13 +191,3 @@ def _gradients(dA, ds, x, g, dG, *arguments):
     wide = unbroadcast_each((dA, g.sum(-2), dC, dD, ds), arguments)
     narrow = (dtype if np.iscomplexobj(d) else np.finfo(dtype).dtype for d in wide)
     return tuple(d.astype(t) for d, t in zip(wide, narrow, strict=True))
-
-
-hankel_matrix = HANKEL_MATRIX.checked(hankel_matrix, COMPILED_TYPES)
-hankel_matrix_vjp = HANKEL_MATRIX.checked_vjp(hankel_matrix_vjp, COMPILED_TYPES)
-markov_parameters = MARKOV_PARAMETERS.checked(markov_parameters, COMPILED_TYPES)
-markov_parameters_vjp = MARKOV_PARAMETERS.checked_vjp(markov_parameters_vjp, COMPILED_TYPES)
-transfer = TRANSFER.checked(transfer, COMPILED_TYPES)
-transfer_vjp = TRANSFER.checked_vjp(transfer_vjp, COMPILED_TYPES)
-transfer_discrete = TRANSFER_DISCRETE.checked(transfer_discrete, COMPILED_TYPES)
-transfer_discrete_vjp = TRANSFER_DISCRETE.checked_vjp(transfer_discrete_vjp, COMPILED_TYPES)

@@ -6,8 +6,8 @@ products by BLAS instead of l products with a vector. The backward pass is a den
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit.scan.dense import dense_scan
 from refssm.krylov import KRYLOV_KERNEL
 
@@ -23,20 +23,17 @@ def _states(A, B, l):
     return X[..., :l]
 
 
+@mirror(KRYLOV_KERNEL)
 def krylov_kernel(A, B, C, *, l):
-    """Mirror of refssm.krylov_kernel."""
     return (C[..., None, :] @ _states(A, B, l))[..., 0, :]
 
 
+@mirror(KRYLOV_KERNEL)
 def krylov_kernel_vjp(dK, A, B, C, *, l):
-    """Mirror of refssm.krylov_kernel_vjp; BLAS computes the products over time."""
+    """BLAS computes the products over time."""
     X = _states(A, B, l).conj()
     driven = dK[..., :, None] * C.conj()[..., None, :]
     g = dense_scan(A.mT.conj(), driven[..., ::-1, :])[..., ::-1, :]
     dA = g[..., 1:, :].mT @ X[..., :-1].mT
     dC = (X @ dK[..., :, None])[..., 0]
     return unbroadcast_each((dA, g[..., :1, :].sum(-2), dC), (A, B, C))
-
-
-krylov_kernel = KRYLOV_KERNEL.checked(krylov_kernel, COMPILED_TYPES)
-krylov_kernel_vjp = KRYLOV_KERNEL.checked_vjp(krylov_kernel_vjp, COMPILED_TYPES)

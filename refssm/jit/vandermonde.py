@@ -11,9 +11,9 @@ index in base 4. All in double precision; single precision is rounded once.
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.tiles import COLUMNS, ROWS, product
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
@@ -216,14 +216,14 @@ def moments(dk, x):
     return (_back_of_real if x.dtype.kind == "c" else _back_real)(dk, x)
 
 
+@mirror(VANDERMONDE_KERNEL)
 def vandermonde_kernel(v, x, *, l):
-    """Mirror of refssm.vandermonde_kernel."""
     kind = np.result_type(v, x)
     return (_complex if kind.kind == "c" else _real)(*_wide(v, x), np.empty(l, kind))
 
 
+@mirror(VANDERMONDE_KERNEL)
 def vandermonde_kernel_vjp(dk, v, x, *, l):
-    """Mirror of refssm.vandermonde_kernel_vjp."""
     del l  # dk has it
     return _gradients(dk, v, x, 1)
 
@@ -242,23 +242,16 @@ def _gradients(dk, v, x, factor):
     return rounded(wide, np.result_type(dk, v, x))
 
 
+@mirror(VANDERMONDE_KERNEL_REAL)
 def vandermonde_kernel_real(v, x, *, l):
-    """Mirror of refssm.vandermonde_kernel_real; does not sum imaginary parts."""
+    """Does not sum imaginary parts."""
     kind = np.result_type(v, x)
     v, x = _wide(v, x)
     length = np.empty(l, np.finfo(kind).dtype)
     return (_real_part if kind.kind == "c" else _real)(2 * v, x, length)
 
 
+@mirror(VANDERMONDE_KERNEL_REAL)
 def vandermonde_kernel_real_vjp(dk, v, x, *, l):
-    """Mirror of refssm.vandermonde_kernel_real_vjp."""
     del l  # dk has it
     return _gradients(dk.real, v, x, 2)
-
-
-vandermonde_kernel_real_vjp = VANDERMONDE_KERNEL_REAL.checked_vjp(
-    vandermonde_kernel_real_vjp, COMPILED_TYPES
-)
-vandermonde_kernel_real = VANDERMONDE_KERNEL_REAL.checked(vandermonde_kernel_real, COMPILED_TYPES)
-vandermonde_kernel_vjp = VANDERMONDE_KERNEL.checked_vjp(vandermonde_kernel_vjp, COMPILED_TYPES)
-vandermonde_kernel = VANDERMONDE_KERNEL.checked(vandermonde_kernel, COMPILED_TYPES)

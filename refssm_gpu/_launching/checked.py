@@ -24,9 +24,23 @@ R = TypeVar("R")
 WITH_HALVES = (*FIELDS, *HALVES)  # for operators whose kernels compute halves in single precision
 
 
-def checked(
-    op: Operator, function: Callable[P, R], types: Sequence[str] = FIELDS
-) -> Callable[P, R]:
+def mirror(
+    op: Operator, types: Sequence[str] = FIELDS
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function the mirror of `op`, or of its VJP, on arrays of one device.
+
+    The docstring says of which function it is the mirror; what the function itself says follows.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        op.describe_mirror(function)
+        check = _checked if function.__name__ == op.name else _checked_vjp
+        return check(op, function, types)
+
+    return decorate
+
+
+def _checked(op: Operator, function: Callable[P, R], types: Sequence[str]) -> Callable[P, R]:
     """The public function: arrays of one device, sizes and types as the declaration says.
 
     Raises NoCard without a GPU, TypeError for other arrays or types, ValueError for sizes or
@@ -44,10 +58,8 @@ def checked(
     return _declared(public, types)
 
 
-def checked_vjp(
-    op: Operator, function: Callable[P, R], types: Sequence[str] = FIELDS
-) -> Callable[P, R]:
-    """Like `checked`, for a VJP: cotangents come first and must have the outputs' shapes."""
+def _checked_vjp(op: Operator, function: Callable[P, R], types: Sequence[str]) -> Callable[P, R]:
+    """Like `_checked`, for a VJP: cotangents come first and must have the outputs' shapes."""
     bound = inspect.signature(function)
     count = len(op.outputs)
     names = [*(f"d{y}" for y in op.outputs), *op.inputs]

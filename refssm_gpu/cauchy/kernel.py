@@ -15,7 +15,7 @@ from refssm_gpu._launching.arrays import (
     namespace,
     unbroadcast_and_round,
 )
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu._launching.kernel import COMPLEX, FIELDS, Kernel, instances, record
 from refssm_gpu._launching.target import target
 
@@ -67,8 +67,8 @@ def _nodes(z, shape, kind):
     return expanded(z, (*shape, z.shape[-1]), kind), z.shape[-1]
 
 
+@mirror(CAUCHY_KERNEL)
 def cauchy_kernel(v, w, z):
-    """Mirror of refssm.cauchy_kernel."""
     kind, shape = common(v, w, z), batch_of((v, w, z), (1, 1, 1))
     l, n = z.shape[-1], v.shape[-1]
     k = empty((*shape, l), kind, z)
@@ -121,14 +121,10 @@ def _nodes_back(dk, v, w, z):
     return xp.reshape(dz, (*shape, l)) if step else xp.sum(dz, axis=0)
 
 
+@mirror(CAUCHY_KERNEL)
 def cauchy_kernel_vjp(dk, v, w, z):
-    """Mirror of refssm.cauchy_kernel_vjp."""
     first, second = moments(dk, w, z)
     dz = _nodes_back(dk, v, w, z)
     if dz.ndim < z.ndim:  # nodes shared by all rows have one gradient, already summed over them
         dz = namespace(z).reshape(dz, z.shape)
     return unbroadcast_and_round((first, conj(v) * second, dz), (v, w, z))
-
-
-cauchy_kernel_vjp = checked_vjp(CAUCHY_KERNEL, cauchy_kernel_vjp)
-cauchy_kernel = checked(CAUCHY_KERNEL, cauchy_kernel)

@@ -12,28 +12,26 @@ import numpy as np
 from refssm.cauchy import RESOLVENT_AT_ROOTS
 from refssm_gpu._algebra.parts import conj
 from refssm_gpu._launching.arrays import common, namespace, unbroadcast_and_round
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu._parts.modes import RESOLVENT, modes
 from refssm_gpu.cauchy.kernel import moments
 
 
+@mirror(RESOLVENT_AT_ROOTS)
 def resolvent_at_roots(v, a, *, l):
-    """Mirror of refssm.resolvent_at_roots; one error for all entries, as that of a transform."""
+    """One error for all entries, as that of a transform."""
     kind, xp = np.result_type(common(v, a), np.complex64), namespace(a)
     if l == 0:
         return xp.zeros((*np.broadcast_shapes(v.shape[:-1], a.shape[:-1]), 0), dtype=kind)
     return xp.fft.fft(modes(RESOLVENT, a.astype(kind, copy=False), None, v, None, l).kernel(l))
 
 
+@mirror(RESOLVENT_AT_ROOTS)
 def resolvent_at_roots_vjp(dk, v, a, *, l):
-    """Mirror of refssm.resolvent_at_roots_vjp: sums over the nodes, as for a Cauchy kernel."""
+    """Sums over the nodes, as for a Cauchy kernel."""
     del l  # dk has it
     kind = np.result_type(common(dk, v, a), np.complex64)
     first, second = moments(
         dk.astype(kind, copy=False), a.astype(kind, copy=False), None, roots=True
     )
     return unbroadcast_and_round((first, conj(v) * second), (v, a))
-
-
-resolvent_at_roots_vjp = checked_vjp(RESOLVENT_AT_ROOTS, resolvent_at_roots_vjp)
-resolvent_at_roots = checked(RESOLVENT_AT_ROOTS, resolvent_at_roots)

@@ -10,27 +10,27 @@ from refssm.convolution import BIDIRECTIONAL_CONVOLUTION, BIDIRECTIONAL_CONVOLUT
 from refssm_gpu._algebra.lengths import good_length
 from refssm_gpu._algebra.parts import along, batch_of
 from refssm_gpu._launching.arrays import Array, namespace, unbroadcast
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu.convolution.transforms import convolved, correlated, gradients, of_one_type
 
 
+@mirror(BIDIRECTIONAL_CONVOLUTION)
 def bidirectional_convolution(u, k, kr):
-    """Mirror of refssm.bidirectional_convolution."""
     return _convolved(u, k, kr, 0)
 
 
+@mirror(BIDIRECTIONAL_CONVOLUTION)
 def bidirectional_convolution_vjp(dy, u, k, kr):
-    """Mirror of refssm.bidirectional_convolution_vjp."""
     return _gradients(dy, u, k, kr, 0)
 
 
+@mirror(BIDIRECTIONAL_CONVOLUTION_SHIFTED)
 def bidirectional_convolution_shifted(u, k, kr):
-    """Mirror of refssm.bidirectional_convolution_shifted."""
     return _convolved(u, k, kr, 1)
 
 
+@mirror(BIDIRECTIONAL_CONVOLUTION_SHIFTED)
 def bidirectional_convolution_shifted_vjp(dy, u, k, kr):
-    """Mirror of refssm.bidirectional_convolution_shifted_vjp."""
     return _gradients(dy, u, k, kr, 1)
 
 
@@ -63,15 +63,3 @@ def _gradients(dy: Array, u: Array, k: Array, kr: Array, shift: int) -> tuple[Ar
     edge = dkernel[..., : min(l, 1)]
     own = xp.concat([future, 0 * edge] if shift else [edge, future], axis=-1)
     return *gradients((du, dkernel), (u, k)), unbroadcast(own, kr)
-
-
-bidirectional_convolution = checked(BIDIRECTIONAL_CONVOLUTION, bidirectional_convolution)
-bidirectional_convolution_vjp = checked_vjp(
-    BIDIRECTIONAL_CONVOLUTION, bidirectional_convolution_vjp
-)
-bidirectional_convolution_shifted = checked(
-    BIDIRECTIONAL_CONVOLUTION_SHIFTED, bidirectional_convolution_shifted
-)
-bidirectional_convolution_shifted_vjp = checked_vjp(
-    BIDIRECTIONAL_CONVOLUTION_SHIFTED, bidirectional_convolution_shifted_vjp
-)

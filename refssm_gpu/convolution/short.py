@@ -21,7 +21,7 @@ from refssm_gpu._launching.arrays import (
     unbroadcast_each,
 )
 from refssm_gpu._launching.batch import batch
-from refssm_gpu._launching.checked import WITH_HALVES, checked, checked_vjp
+from refssm_gpu._launching.checked import WITH_HALVES, mirror
 from refssm_gpu._launching.kernel import FIELDS, Kernel, instances, record
 
 TILE = 1024  # outputs of a block
@@ -90,63 +90,46 @@ def _newest(u, k, s0):
     return xp.concat([xp.broadcast_to(c, (*shape, c.shape[-1])) for c in pieces], axis=-1)
 
 
+@mirror(SHORT_CONVOLUTION, WITH_HALVES)
 def short_convolution(u, k):
-    """Mirror of refssm.short_convolution; halves are computed in single precision."""
+    """Halves are computed in single precision."""
     return _convolved(u, k)
 
 
+@mirror(SHORT_CONVOLUTION, WITH_HALVES)
 def short_convolution_vjp(dy, u, k):
-    """Mirror of refssm.short_convolution_vjp."""
     return unbroadcast_each(_pulled_back(dy, u, k)[:2], (u, k))
 
 
+@mirror(SHORT_CONVOLUTION_STATEFUL, WITH_HALVES)
 def short_convolution_stateful(u, k, s0):
-    """Mirror of refssm.short_convolution_stateful."""
     return _convolved(u, k, s0), _newest(u, k, s0)
 
 
+@mirror(SHORT_CONVOLUTION_STATEFUL, WITH_HALVES)
 def short_convolution_stateful_vjp(dy, ds, u, k, s0):
-    """Mirror of refssm.short_convolution_stateful_vjp."""
     return unbroadcast_each(_pulled_back(dy, u, k, s0, ds), (u, k, s0))
 
 
+@mirror(SHORT_CONVOLUTION_STEP, WITH_HALVES)
 def short_convolution_step(u, k, s):
-    """Mirror of refssm.short_convolution_step: a convolution of length 1."""
+    """A convolution of length 1."""
     u = u[..., None]
     return _convolved(u, k, s)[..., 0], _newest(u, k, s)
 
 
+@mirror(SHORT_CONVOLUTION_STEP, WITH_HALVES)
 def short_convolution_step_vjp(dy, ds_next, u, k, s):
-    """Mirror of refssm.short_convolution_step_vjp."""
     du, dk, ds = _pulled_back(dy[..., None], u[..., None], k, s, ds_next)
     return unbroadcast_each((du[..., 0], dk, ds), (u, k, s))
 
 
+@mirror(CAUSAL_CONVOLUTION_DIRECT, WITH_HALVES)
 def causal_convolution_direct(u, k):
-    """Mirror of refssm.causal_convolution_direct: l² / 2 products a row."""
+    """L² / 2 products a row."""
     return _convolved(u, k)
 
 
+@mirror(CAUSAL_CONVOLUTION_DIRECT, WITH_HALVES)
 def causal_convolution_direct_vjp(dy, u, k):
-    """Mirror of refssm.causal_convolution_direct_vjp."""
     return unbroadcast_each(_pulled_back(dy, u, k)[:2], (u, k))
-
-
-short_convolution_vjp = checked_vjp(SHORT_CONVOLUTION, short_convolution_vjp, WITH_HALVES)
-short_convolution = checked(SHORT_CONVOLUTION, short_convolution, WITH_HALVES)
-short_convolution_stateful_vjp = checked_vjp(
-    SHORT_CONVOLUTION_STATEFUL, short_convolution_stateful_vjp, WITH_HALVES
-)
-short_convolution_stateful = checked(
-    SHORT_CONVOLUTION_STATEFUL, short_convolution_stateful, WITH_HALVES
-)
-short_convolution_step_vjp = checked_vjp(
-    SHORT_CONVOLUTION_STEP, short_convolution_step_vjp, WITH_HALVES
-)
-short_convolution_step = checked(SHORT_CONVOLUTION_STEP, short_convolution_step, WITH_HALVES)
-causal_convolution_direct_vjp = checked_vjp(
-    CAUSAL_CONVOLUTION_DIRECT, causal_convolution_direct_vjp, WITH_HALVES
-)
-causal_convolution_direct = checked(
-    CAUSAL_CONVOLUTION_DIRECT, causal_convolution_direct, WITH_HALVES
-)

@@ -2,34 +2,29 @@
 
 from refssm.diagonal import DSS_EXP_KERNEL, DSS_SOFTMAX_KERNEL
 from refssm_gpu._launching.arrays import unbroadcast_and_round
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu._parts.modes import HOLD, SOFTMAX, modes
 
 
+@mirror(DSS_EXP_KERNEL)
 def dss_exp_kernel(w, C, dt, *, l):
-    """Mirror of refssm.dss_exp_kernel."""
     return modes(HOLD, w, None, C, dt).kernel(l)
 
 
+@mirror(DSS_EXP_KERNEL)
 def dss_exp_kernel_vjp(dk, w, C, dt, *, l):
-    """Mirror of refssm.dss_exp_kernel_vjp."""
     del l  # dk has it
     dw, _, dC, ddt = modes(HOLD, w, None, C, dt).gradients(dk)
     return unbroadcast_and_round((dw, dC, ddt), (w, C, dt))
 
 
+@mirror(DSS_SOFTMAX_KERNEL)
 def dss_softmax_kernel(w, C, dt, *, l):
-    """Mirror of refssm.dss_softmax_kernel; growing modes are summed backwards in time."""
+    """Growing modes are summed backwards in time."""
     return modes(SOFTMAX, w, None, C, dt, l).kernel(l)
 
 
+@mirror(DSS_SOFTMAX_KERNEL)
 def dss_softmax_kernel_vjp(dk, w, C, dt, *, l):
-    """Mirror of refssm.dss_softmax_kernel_vjp."""
     dw, _, dC, ddt = modes(SOFTMAX, w, None, C, dt, l).gradients(dk)
     return unbroadcast_and_round((dw, dC, ddt), (w, C, dt))
-
-
-dss_exp_kernel_vjp = checked_vjp(DSS_EXP_KERNEL, dss_exp_kernel_vjp)
-dss_exp_kernel = checked(DSS_EXP_KERNEL, dss_exp_kernel)
-dss_softmax_kernel_vjp = checked_vjp(DSS_SOFTMAX_KERNEL, dss_softmax_kernel_vjp)
-dss_softmax_kernel = checked(DSS_SOFTMAX_KERNEL, dss_softmax_kernel)

@@ -5,7 +5,7 @@ import numpy as np
 from refssm.diagonal import EMA_KERNEL
 from refssm_gpu._launching.arrays import blocks, common, empty, real_type, unbroadcast_and_round
 from refssm_gpu._launching.batch import batch
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu._launching.kernel import FIELDS, Kernel, instances, record
 from refssm_gpu._parts.powers import later_sums, sums
 
@@ -42,14 +42,14 @@ def _averaged(delta, alpha, beta, gamma):
     return rows.arrays, size, v, x
 
 
+@mirror(EMA_KERNEL)
 def ema_kernel(delta, alpha, beta, gamma, *, l):
-    """Mirror of refssm.ema_kernel."""
     *_, v, x = _averaged(delta, alpha, beta, gamma)
     return sums(v, x, l=l, kind=common(delta, alpha, beta, gamma))
 
 
+@mirror(EMA_KERNEL)
 def ema_kernel_vjp(dk, delta, alpha, beta, gamma, *, l):
-    """Mirror of refssm.ema_kernel_vjp."""
     del l  # dk has it
     primals = delta, alpha, beta, gamma
     given, size, _, x = _averaged(*primals)
@@ -58,7 +58,3 @@ def ema_kernel_vjp(dk, delta, alpha, beta, gamma, *, l):
     grid = (blocks(x.size, BLOCK),)
     _MODES_BACK((common(*primals).name,), grid, *given, found, start, *made, size)
     return unbroadcast_and_round(made, primals)
-
-
-ema_kernel_vjp = checked_vjp(EMA_KERNEL, ema_kernel_vjp)
-ema_kernel = checked(EMA_KERNEL, ema_kernel)

@@ -11,7 +11,7 @@ from refssm_gpu._launching.arrays import (
     unbroadcast_and_round,
     widened,
 )
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 
 
 def _powers(a: Array, l: int) -> Array:
@@ -32,15 +32,15 @@ def _product(B: Array, degree: int) -> Array:
     return found
 
 
+@mirror(LIQUID_KERNEL)
 def liquid_kernel(a, B, C, *, l, degree=2):
-    """Mirror of refssm.liquid_kernel."""
     p, b, c = widened(a, B, C)
     terms = (c * _product(b, degree))[..., None] * _powers(p, l)
     return in_type_of(namespace(a).sum(terms, axis=-2), a, B, C)
 
 
+@mirror(LIQUID_KERNEL)
 def liquid_kernel_vjp(dk, a, B, C, *, l, degree=2):
-    """Mirror of refssm.liquid_kernel_vjp."""
     xp, (d, p, b, c) = namespace(dk), widened(dk, a, B, C)
     E, rest, later = conj(_powers(p, l)), _product(b, degree - 1), d[..., 1:]
     S = xp.sum(d[..., None, :] * E, axis=-1)
@@ -48,7 +48,3 @@ def liquid_kernel_vjp(dk, a, B, C, *, l, degree=2):
     T = xp.sum(moments[..., None, :] * E[..., : later.shape[-1]], axis=-1)
     gradients = conj(c * rest * b) * T, degree * conj(c * rest) * S, conj(rest * b) * S
     return unbroadcast_and_round(gradients, (a, B, C))
-
-
-liquid_kernel = checked(LIQUID_KERNEL, liquid_kernel)
-liquid_kernel_vjp = checked_vjp(LIQUID_KERNEL, liquid_kernel_vjp)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from refssm.diagonal import SHIFT_KERNEL
 from refssm_gpu._algebra.parts import at_places, conj
 from refssm_gpu._launching.arrays import namespace, unbroadcast_each
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 
 
+@mirror(SHIFT_KERNEL)
 def shift_kernel(B, C, *, l):
-    """Mirror of refssm.shift_kernel."""
     xp, n = namespace(B, C), B.shape[-1]
     i, k = xp.arange(n), xp.arange(min(l, n))[:, None]
     products = B[..., None, :] * at_places(C, i + k)
@@ -17,8 +17,8 @@ def shift_kernel(B, C, *, l):
     return xp.concat([K, xp.zeros((*K.shape[:-1], l - K.shape[-1]), dtype=K.dtype)], axis=-1)
 
 
+@mirror(SHIFT_KERNEL)
 def shift_kernel_vjp(dk, B, C, *, l):
-    """Mirror of refssm.shift_kernel_vjp."""
     xp, n = namespace(dk), B.shape[-1]
     i, k = xp.arange(n)[:, None], xp.arange(min(l, n))
     dk = dk[..., None, : k.shape[0]]
@@ -26,7 +26,3 @@ def shift_kernel_vjp(dk, B, C, *, l):
     dB = xp.sum(xp.where(i + k < n, dk * conj(later), 0.0), axis=-1)
     dC = xp.sum(xp.where(k <= i, dk * conj(earlier), 0.0), axis=-1)
     return unbroadcast_each((dB, dC), (B, C))
-
-
-shift_kernel = checked(SHIFT_KERNEL, shift_kernel)
-shift_kernel_vjp = checked_vjp(SHIFT_KERNEL, shift_kernel_vjp)

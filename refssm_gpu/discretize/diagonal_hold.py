@@ -10,7 +10,7 @@ from refssm.discretize import (
 )
 from refssm_gpu._algebra.parts import conj, for_every
 from refssm_gpu._launching.arrays import Array, namespace, unbroadcast
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu.discretize.phi import moment, phi1, phi2, phi2_derivative
 
 
@@ -23,14 +23,14 @@ def _through(B: Array, dB_bar: Array) -> Array:
     return namespace(dB_bar).sum(conj(B) * dB_bar, axis=-1)
 
 
+@mirror(DISCRETIZE_DIAGONAL_ZOH)
 def discretize_diagonal_zoh(w, B, dt):
-    """Mirror of refssm.discretize_diagonal_zoh."""
     z = dt * w
     return for_every(_exp(z), (dt * phi1(z))[..., None] * B, rank=1)
 
 
+@mirror(DISCRETIZE_DIAGONAL_ZOH)
 def discretize_diagonal_zoh_vjp(dA_bar, dB_bar, w, B, dt):
-    """Mirror of refssm.discretize_diagonal_zoh_vjp."""
     z = dt * w
     A_bar, through_B = _exp(z), _through(B, dB_bar)
     dw = conj(dt * A_bar) * dA_bar + conj(dt * dt * moment(1, z)) * through_B
@@ -39,15 +39,15 @@ def discretize_diagonal_zoh_vjp(dA_bar, dB_bar, w, B, dt):
     return unbroadcast(dw, w), unbroadcast(dB, B), unbroadcast(ddt, dt)
 
 
+@mirror(DISCRETIZE_DIAGONAL_FOH)
 def discretize_diagonal_foh(w, B, dt):
-    """Mirror of refssm.discretize_diagonal_foh."""
     z = dt * w
     shares = (dt * phi2(z))[..., None], (dt * moment(1, z))[..., None]
     return for_every(_exp(z), *(share * B for share in shares), rank=1)
 
 
+@mirror(DISCRETIZE_DIAGONAL_FOH)
 def discretize_diagonal_foh_vjp(dA_bar, dB0_bar, dB1_bar, w, B, dt):
-    """Mirror of refssm.discretize_diagonal_foh_vjp."""
     z = dt * w
     A_bar, slope = _exp(z), moment(1, z)
     through_0, through_1 = _through(B, dB0_bar), _through(B, dB1_bar)
@@ -59,39 +59,25 @@ def discretize_diagonal_foh_vjp(dA_bar, dB0_bar, dB1_bar, w, B, dt):
     return unbroadcast(dw, w), unbroadcast(dB, B), unbroadcast(ddt, dt)
 
 
+@mirror(DISCRETIZE_DIAGONAL_IMPULSE)
 def discretize_diagonal_impulse(w, B, dt):
-    """Mirror of refssm.discretize_diagonal_impulse."""
     return for_every(_exp(dt * w), namespace(B).asarray(B, copy=True), rank=1)
 
 
+@mirror(DISCRETIZE_DIAGONAL_IMPULSE)
 def discretize_diagonal_impulse_vjp(dA_bar, dB_bar, w, B, dt):
-    """Mirror of refssm.discretize_diagonal_impulse_vjp."""
     dz = conj(_exp(dt * w)) * dA_bar
     dB = unbroadcast(namespace(dB_bar).asarray(dB_bar, copy=True), B)
     return unbroadcast(dt * dz, w), dB, unbroadcast(conj(w) * dz, dt)
 
 
+@mirror(DISCRETIZE_DIAGONAL_MAMBA)
 def discretize_diagonal_mamba(w, B, dt):
-    """Mirror of refssm.discretize_diagonal_mamba."""
     return for_every(_exp(dt * w), dt[..., None] * B, rank=1)
 
 
+@mirror(DISCRETIZE_DIAGONAL_MAMBA)
 def discretize_diagonal_mamba_vjp(dA_bar, dB_bar, w, B, dt):
-    """Mirror of refssm.discretize_diagonal_mamba_vjp."""
     dz = conj(_exp(dt * w)) * dA_bar
     ddt = conj(w) * dz + _through(B, dB_bar)
     return unbroadcast(dt * dz, w), unbroadcast(dt[..., None] * dB_bar, B), unbroadcast(ddt, dt)
-
-
-discretize_diagonal_zoh = checked(DISCRETIZE_DIAGONAL_ZOH, discretize_diagonal_zoh)
-discretize_diagonal_zoh_vjp = checked_vjp(DISCRETIZE_DIAGONAL_ZOH, discretize_diagonal_zoh_vjp)
-discretize_diagonal_foh = checked(DISCRETIZE_DIAGONAL_FOH, discretize_diagonal_foh)
-discretize_diagonal_foh_vjp = checked_vjp(DISCRETIZE_DIAGONAL_FOH, discretize_diagonal_foh_vjp)
-discretize_diagonal_impulse = checked(DISCRETIZE_DIAGONAL_IMPULSE, discretize_diagonal_impulse)
-discretize_diagonal_impulse_vjp = checked_vjp(
-    DISCRETIZE_DIAGONAL_IMPULSE, discretize_diagonal_impulse_vjp
-)
-discretize_diagonal_mamba = checked(DISCRETIZE_DIAGONAL_MAMBA, discretize_diagonal_mamba)
-discretize_diagonal_mamba_vjp = checked_vjp(
-    DISCRETIZE_DIAGONAL_MAMBA, discretize_diagonal_mamba_vjp
-)

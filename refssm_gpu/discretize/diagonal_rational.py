@@ -10,7 +10,7 @@ from refssm.discretize import (
 )
 from refssm_gpu._algebra.parts import conj, for_every
 from refssm_gpu._launching.arrays import namespace, unbroadcast
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 
 
 def _mapped(w, B, dt, alpha):
@@ -31,58 +31,42 @@ def _gradients(dA_bar, dB_bar, w, B, dt, alpha):
     return unbroadcast(dw, w), unbroadcast(dB, B), unbroadcast(ddt, dt)
 
 
+@mirror(DISCRETIZE_DIAGONAL_GBT)
 def discretize_diagonal_gbt(w, B, dt, *, alpha):
-    """Mirror of refssm.discretize_diagonal_gbt."""
     return _mapped(w, B, dt, alpha)
 
 
+@mirror(DISCRETIZE_DIAGONAL_GBT)
 def discretize_diagonal_gbt_vjp(dA_bar, dB_bar, w, B, dt, *, alpha):
-    """Mirror of refssm.discretize_diagonal_gbt_vjp."""
     return _gradients(dA_bar, dB_bar, w, B, dt, alpha)
 
 
+@mirror(DISCRETIZE_DIAGONAL_EULER)
 def discretize_diagonal_euler(w, B, dt):
-    """Mirror of refssm.discretize_diagonal_euler."""
     return for_every(1 + dt * w, dt[..., None] * B, rank=1)
 
 
+@mirror(DISCRETIZE_DIAGONAL_EULER)
 def discretize_diagonal_euler_vjp(dA_bar, dB_bar, w, B, dt):
-    """Mirror of refssm.discretize_diagonal_euler_vjp."""
     ddt = conj(w) * dA_bar + namespace(dB_bar).sum(conj(B) * dB_bar, axis=-1)
     return unbroadcast(dt * dA_bar, w), unbroadcast(dt[..., None] * dB_bar, B), unbroadcast(ddt, dt)
 
 
+@mirror(DISCRETIZE_DIAGONAL_BILINEAR)
 def discretize_diagonal_bilinear(w, B, dt):
-    """Mirror of refssm.discretize_diagonal_bilinear."""
     return _mapped(w, B, dt, 0.5)
 
 
+@mirror(DISCRETIZE_DIAGONAL_BILINEAR)
 def discretize_diagonal_bilinear_vjp(dA_bar, dB_bar, w, B, dt):
-    """Mirror of refssm.discretize_diagonal_bilinear_vjp."""
     return _gradients(dA_bar, dB_bar, w, B, dt, 0.5)
 
 
+@mirror(DISCRETIZE_DIAGONAL_BACKWARD)
 def discretize_diagonal_backward(w, B, dt):
-    """Mirror of refssm.discretize_diagonal_backward."""
     return _mapped(w, B, dt, 1)
 
 
+@mirror(DISCRETIZE_DIAGONAL_BACKWARD)
 def discretize_diagonal_backward_vjp(dA_bar, dB_bar, w, B, dt):
-    """Mirror of refssm.discretize_diagonal_backward_vjp."""
     return _gradients(dA_bar, dB_bar, w, B, dt, 1)
-
-
-discretize_diagonal_gbt = checked(DISCRETIZE_DIAGONAL_GBT, discretize_diagonal_gbt)
-discretize_diagonal_gbt_vjp = checked_vjp(DISCRETIZE_DIAGONAL_GBT, discretize_diagonal_gbt_vjp)
-discretize_diagonal_euler = checked(DISCRETIZE_DIAGONAL_EULER, discretize_diagonal_euler)
-discretize_diagonal_euler_vjp = checked_vjp(
-    DISCRETIZE_DIAGONAL_EULER, discretize_diagonal_euler_vjp
-)
-discretize_diagonal_bilinear = checked(DISCRETIZE_DIAGONAL_BILINEAR, discretize_diagonal_bilinear)
-discretize_diagonal_bilinear_vjp = checked_vjp(
-    DISCRETIZE_DIAGONAL_BILINEAR, discretize_diagonal_bilinear_vjp
-)
-discretize_diagonal_backward = checked(DISCRETIZE_DIAGONAL_BACKWARD, discretize_diagonal_backward)
-discretize_diagonal_backward_vjp = checked_vjp(
-    DISCRETIZE_DIAGONAL_BACKWARD, discretize_diagonal_backward_vjp
-)

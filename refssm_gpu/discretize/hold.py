@@ -21,30 +21,30 @@ from refssm_gpu._algebra.exponential import (
 )
 from refssm_gpu._algebra.parts import above, adjoint, conj, for_every, joined
 from refssm_gpu._launching.arrays import Array, namespace, real_type, unbroadcast
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu.discretize.blocks import scaled, through_steps
 
 
+@mirror(DISCRETIZE_ZOH)
 def discretize_zoh(A, B, dt):
-    """Mirror of refssm.discretize_zoh."""
     return for_every(*exponential_held(scaled(A, dt), scaled(B, dt)))
 
 
+@mirror(DISCRETIZE_ZOH)
 def discretize_zoh_vjp(dA_bar, dB_bar, A, B, dt):
-    """Mirror of refssm.discretize_zoh_vjp."""
     n, G = A.shape[-1], adjoint(above(scaled(A, dt), scaled(B, dt)))
     dG = exponential_derivative(G, joined(dA_bar, dB_bar, axis=-1))
     return through_steps(dG[..., :n], dG[..., n:], A, B, dt)
 
 
+@mirror(DISCRETIZE_FOH)
 def discretize_foh(A, B, dt):
-    """Mirror of refssm.discretize_foh."""
     A_bar, held, ramp = exponentials(scaled(A, dt), scaled(B, dt))
     return for_every(A_bar, ramp, held - ramp)
 
 
+@mirror(DISCRETIZE_FOH)
 def discretize_foh_vjp(dA_bar, dB0_bar, dB1_bar, A, B, dt):
-    """Mirror of refssm.discretize_foh_vjp."""
     n, m = B.shape[-2:]
     G = adjoint(_held_twice(scaled(A, dt), scaled(B, dt)))
     dG = exponential_derivative(G, joined(dA_bar, dB1_bar, dB0_bar - dB1_bar, axis=-1))
@@ -60,13 +60,13 @@ def _held_twice(F: Array, H: Array) -> Array:
     return above(F, H, xp.zeros_like(H)) + xp.where(held[:, None], ahead, 0.0)
 
 
+@mirror(DISCRETIZE_IMPULSE)
 def discretize_impulse(A, B, dt):
-    """Mirror of refssm.discretize_impulse."""
     return for_every(exponential(scaled(A, dt)), namespace(B).asarray(B, copy=True))
 
 
+@mirror(DISCRETIZE_IMPULSE)
 def discretize_impulse_vjp(dA_bar, dB_bar, A, B, dt):
-    """Mirror of refssm.discretize_impulse_vjp."""
     xp = namespace(A)
     dF = exponential_derivative(adjoint(scaled(A, dt)), dA_bar)
     ddt = xp.sum(conj(A) * dF, axis=(-2, -1))
@@ -74,22 +74,12 @@ def discretize_impulse_vjp(dA_bar, dB_bar, A, B, dt):
     return unbroadcast(scaled(dF, dt), A), dB, unbroadcast(ddt, dt)
 
 
+@mirror(DISCRETIZE_MAMBA)
 def discretize_mamba(A, B, dt):
-    """Mirror of refssm.discretize_mamba."""
     return for_every(exponential(scaled(A, dt)), scaled(B, dt))
 
 
+@mirror(DISCRETIZE_MAMBA)
 def discretize_mamba_vjp(dA_bar, dB_bar, A, B, dt):
-    """Mirror of refssm.discretize_mamba_vjp."""
     dF = exponential_derivative(adjoint(scaled(A, dt)), dA_bar)
     return through_steps(dF, dB_bar, A, B, dt)
-
-
-discretize_zoh = checked(DISCRETIZE_ZOH, discretize_zoh)
-discretize_zoh_vjp = checked_vjp(DISCRETIZE_ZOH, discretize_zoh_vjp)
-discretize_foh = checked(DISCRETIZE_FOH, discretize_foh)
-discretize_foh_vjp = checked_vjp(DISCRETIZE_FOH, discretize_foh_vjp)
-discretize_impulse = checked(DISCRETIZE_IMPULSE, discretize_impulse)
-discretize_impulse_vjp = checked_vjp(DISCRETIZE_IMPULSE, discretize_impulse_vjp)
-discretize_mamba = checked(DISCRETIZE_MAMBA, discretize_mamba)
-discretize_mamba_vjp = checked_vjp(DISCRETIZE_MAMBA, discretize_mamba_vjp)

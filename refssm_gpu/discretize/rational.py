@@ -14,18 +14,19 @@ from refssm.discretize import (
 from refssm_gpu._algebra.parts import adjoint, for_every, identity
 from refssm_gpu._algebra.solving import solve
 from refssm_gpu._launching.arrays import Array, namespace
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu.discretize.blocks import scaled, through_steps
 
 
+@mirror(DISCRETIZE_GBT)
 def discretize_gbt(A, B, dt, *, alpha):
-    """Mirror of refssm.discretize_gbt; infinity or NaN where 1/(α dt) is an eigenvalue of A."""
+    """Infinity or NaN where 1/(α dt) is an eigenvalue of A."""
     M, N, H = _systems(A, B, dt, alpha)
     return for_every(solve(M, N), solve(M, H))
 
 
+@mirror(DISCRETIZE_GBT)
 def discretize_gbt_vjp(dA_bar, dB_bar, A, B, dt, *, alpha):
-    """Mirror of refssm.discretize_gbt_vjp."""
     return _gradients(dA_bar, dB_bar, A, B, dt, alpha)
 
 
@@ -49,43 +50,35 @@ def _gradients(dA_bar, dB_bar, A, B, dt, alpha):
     return through_steps(S @ adjoint(shares) + alpha * (T @ adjoint(B_bar)), T, A, B, dt)
 
 
+@mirror(DISCRETIZE_EULER)
 def discretize_euler(A, B, dt):
-    """Mirror of refssm.discretize_euler."""
     return for_every(identity(A) + scaled(A, dt), scaled(B, dt))
 
 
+@mirror(DISCRETIZE_EULER)
 def discretize_euler_vjp(dA_bar, dB_bar, A, B, dt):
-    """Mirror of refssm.discretize_euler_vjp."""
     return through_steps(dA_bar, dB_bar, A, B, dt)
 
 
+@mirror(DISCRETIZE_BILINEAR)
 def discretize_bilinear(A, B, dt):
-    """Mirror of refssm.discretize_bilinear; infinity or NaN where 2/dt is an eigenvalue of A."""
+    """Infinity or NaN where 2/dt is an eigenvalue of A."""
     M, N, H = _systems(A, B, dt, 0.5)
     return for_every(solve(M, N), solve(M, H))
 
 
+@mirror(DISCRETIZE_BILINEAR)
 def discretize_bilinear_vjp(dA_bar, dB_bar, A, B, dt):
-    """Mirror of refssm.discretize_bilinear_vjp."""
     return _gradients(dA_bar, dB_bar, A, B, dt, 0.5)
 
 
+@mirror(DISCRETIZE_BACKWARD)
 def discretize_backward(A, B, dt):
-    """Mirror of refssm.discretize_backward; infinity or NaN where 1/dt is an eigenvalue of A."""
+    """Infinity or NaN where 1/dt is an eigenvalue of A."""
     M, N, H = _systems(A, B, dt, 1)
     return for_every(solve(M, N), solve(M, H))
 
 
+@mirror(DISCRETIZE_BACKWARD)
 def discretize_backward_vjp(dA_bar, dB_bar, A, B, dt):
-    """Mirror of refssm.discretize_backward_vjp."""
     return _gradients(dA_bar, dB_bar, A, B, dt, 1)
-
-
-discretize_gbt = checked(DISCRETIZE_GBT, discretize_gbt)
-discretize_gbt_vjp = checked_vjp(DISCRETIZE_GBT, discretize_gbt_vjp)
-discretize_euler = checked(DISCRETIZE_EULER, discretize_euler)
-discretize_euler_vjp = checked_vjp(DISCRETIZE_EULER, discretize_euler_vjp)
-discretize_bilinear = checked(DISCRETIZE_BILINEAR, discretize_bilinear)
-discretize_bilinear_vjp = checked_vjp(DISCRETIZE_BILINEAR, discretize_bilinear_vjp)
-discretize_backward = checked(DISCRETIZE_BACKWARD, discretize_backward)
-discretize_backward_vjp = checked_vjp(DISCRETIZE_BACKWARD, discretize_backward_vjp)

@@ -11,12 +11,13 @@ from __future__ import annotations
 from refssm.dplr import DPLR_KERNEL_ALIASED
 from refssm_gpu._algebra.parts import batch_of
 from refssm_gpu._launching.arrays import namespace, unbroadcast_and_round, widened
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu.dplr.nodes import gradients, spectrum
 
 
+@mirror(DPLR_KERNEL_ALIASED)
 def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_aliased; in double precision, rounded once."""
+    """In double precision, rounded once."""
     xp = namespace(w)
     kind = xp.result_type(w, P, Q, B, C, dt)
     if l == 0:
@@ -27,14 +28,11 @@ def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
     return xp.astype(K if xp.isdtype(kind, "complex floating") else xp.real(K), kind, copy=False)
 
 
+@mirror(DPLR_KERNEL_ALIASED)
 def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_aliased_vjp: sums over the nodes."""
+    """Sums over the nodes."""
     del l  # dk has it
     arguments = w, P, Q, B, C, dt
     wide_dk, w, P, Q, B, C, dt = widened(dk, *arguments)
     found = gradients(wide_dk, w, P, Q, B, C, dt)
     return unbroadcast_and_round(found, arguments)
-
-
-dplr_kernel_aliased_vjp = checked_vjp(DPLR_KERNEL_ALIASED, dplr_kernel_aliased_vjp)
-dplr_kernel_aliased = checked(DPLR_KERNEL_ALIASED, dplr_kernel_aliased)

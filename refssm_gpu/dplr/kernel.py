@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from refssm.dplr import DPLR_KERNEL
 from refssm_gpu._launching.arrays import namespace, unbroadcast_and_round, widened
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu.dplr.bilinear import Bilinear
 from refssm_gpu.dplr.doubling import Chain, Powers
 
 
+@mirror(DPLR_KERNEL)
 def dplr_kernel(w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel; in double precision, rounded once."""
+    """In double precision, rounded once."""
     xp = namespace(w)
     kind = xp.result_type(w, P, Q, B, C, dt)
     w, P, Q, B, C, dt = widened(w, P, Q, B, C, dt)
@@ -27,8 +28,9 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
     return xp.astype(powers.kernel(), kind, copy=False)
 
 
+@mirror(DPLR_KERNEL)
 def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_vjp: the doubling and the bilinear map, backwards."""
+    """The doubling and the bilinear map, backwards."""
     arguments = w, P, Q, B, C, dt
     wide_dk, w, P, Q, B, C, dt = widened(dk, *arguments)
     system = Bilinear(w, P, Q, B, dt)
@@ -36,7 +38,3 @@ def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):
     dB_bar, dC = Powers(chain, system.B_bar, C, int(l)).back(wide_dk)
     dw, dP, dQ, dB, ddt = system.back(chain.back(), dB_bar)
     return unbroadcast_and_round((dw, dP, dQ, dB, dC, ddt), arguments)
-
-
-dplr_kernel_vjp = checked_vjp(DPLR_KERNEL, dplr_kernel_vjp)
-dplr_kernel = checked(DPLR_KERNEL, dplr_kernel)

@@ -8,7 +8,7 @@ from inspect import unwrap
 from refssm.dplr import DPLR_KERNEL_ALIASED_REAL, DPLR_KERNEL_REAL
 from refssm_gpu._algebra.pairs import folded, paired
 from refssm_gpu._launching.arrays import common, namespace
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu.dplr import aliased, kernel
 
 _whole, _wrapped = unwrap(kernel.dplr_kernel), unwrap(aliased.dplr_kernel_aliased)
@@ -16,23 +16,23 @@ _whole_vjp = unwrap(kernel.dplr_kernel_vjp)
 _wrapped_vjp = unwrap(aliased.dplr_kernel_aliased_vjp)
 
 
+@mirror(DPLR_KERNEL_REAL)
 def dplr_kernel_real(w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_real."""
     return _real_part(_whole(*_both_halves(w, P, Q, B, C), dt, l=l))
 
 
+@mirror(DPLR_KERNEL_REAL)
 def dplr_kernel_real_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_real_vjp."""
     return _gradients(_whole_vjp, dk, w, P, Q, B, C, dt, l=l)
 
 
+@mirror(DPLR_KERNEL_ALIASED_REAL)
 def dplr_kernel_aliased_real(w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_aliased_real."""
     return _real_part(_wrapped(*_both_halves(w, P, Q, B, C), dt, l=l))
 
 
+@mirror(DPLR_KERNEL_ALIASED_REAL)
 def dplr_kernel_aliased_real_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_aliased_real_vjp."""
     return _gradients(_wrapped_vjp, dk, w, P, Q, B, C, dt, l=l)
 
 
@@ -52,9 +52,3 @@ def _gradients(vjp, dk, w, P, Q, B, C, dt, *, l):
     dk = namespace(dk).astype(dk, common(w, P, Q, B, C, dt), copy=False)
     dw, dP, dQ, dB, dC, ddt = vjp(dk, *_both_halves(w, P, Q, B, C), dt, l=l)
     return folded(dw), folded(dP, -2), folded(dQ, -2), folded(dB), folded(dC), ddt
-
-
-dplr_kernel_real_vjp = checked_vjp(DPLR_KERNEL_REAL, dplr_kernel_real_vjp)
-dplr_kernel_real = checked(DPLR_KERNEL_REAL, dplr_kernel_real)
-dplr_kernel_aliased_real_vjp = checked_vjp(DPLR_KERNEL_ALIASED_REAL, dplr_kernel_aliased_real_vjp)
-dplr_kernel_aliased_real = checked(DPLR_KERNEL_ALIASED_REAL, dplr_kernel_aliased_real)

@@ -5,22 +5,23 @@ from __future__ import annotations
 from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS
 from refssm_gpu._algebra.parts import at_places
 from refssm_gpu._launching.arrays import namespace, unbroadcast
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu.krylov import krylov_kernel, krylov_kernel_vjp
 
 _kernel = krylov_kernel.__wrapped__  # without its checks, and under its own name in messages
 _kernel_vjp = krylov_kernel_vjp.__wrapped__
 
 
+@mirror(HANKEL_MATRIX)
 def hankel_matrix(h):
-    """Mirror of refssm.hankel_matrix."""
     xp, n = namespace(h), h.shape[-1]
     i = xp.arange(n)
     return at_places(h, i[:, None] + i)
 
 
+@mirror(HANKEL_MATRIX)
 def hankel_matrix_vjp(dH, h):
-    """Mirror of refssm.hankel_matrix_vjp: antidiagonals become columns, then they are summed."""
+    """Antidiagonals become columns, then they are summed."""
     xp, n = namespace(dH), h.shape[-1]
     i, k = xp.arange(n)[:, None], xp.arange(n)
     flat = xp.reshape(dH, (*dH.shape[:-2], n * n))
@@ -28,17 +29,11 @@ def hankel_matrix_vjp(dH, h):
     return (unbroadcast(xp.sum(along, axis=-2), h),)
 
 
+@mirror(MARKOV_PARAMETERS)
 def markov_parameters(A, B, C, *, l):
-    """Mirror of refssm.markov_parameters."""
     return _kernel(A, B, C, l=l)
 
 
+@mirror(MARKOV_PARAMETERS)
 def markov_parameters_vjp(dh, A, B, C, *, l):
-    """Mirror of refssm.markov_parameters_vjp."""
     return _kernel_vjp(dh, A, B, C, l=l)
-
-
-hankel_matrix = checked(HANKEL_MATRIX, hankel_matrix)
-hankel_matrix_vjp = checked_vjp(HANKEL_MATRIX, hankel_matrix_vjp)
-markov_parameters = checked(MARKOV_PARAMETERS, markov_parameters)
-markov_parameters_vjp = checked_vjp(MARKOV_PARAMETERS, markov_parameters_vjp)

@@ -10,16 +10,16 @@ from refssm.hankel import TRANSFER, TRANSFER_DISCRETE
 from refssm_gpu._algebra.parts import adjoint, conj, identity
 from refssm_gpu._algebra.solving import solve
 from refssm_gpu._launching.arrays import Array, namespace, unbroadcast_each
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 
 
+@mirror(TRANSFER)
 def transfer(A, B, C, D, s):
-    """Mirror of refssm.transfer."""
     return _response(_shifted(A, s), B, C, D)
 
 
+@mirror(TRANSFER)
 def transfer_vjp(dG, A, B, C, D, s):
-    """Mirror of refssm.transfer_vjp."""
     xp = namespace(dG)
     x, g = _both_ways(_shifted(A, s), B, C, dG)
     dA = xp.matrix_transpose(g) @ conj(x)
@@ -51,13 +51,13 @@ def _of_vectors(dG: Array, x: Array, g: Array) -> tuple[Array, Array, Array]:
     return xp.sum(g, axis=-2), dC, xp.sum(dG, axis=-1)
 
 
+@mirror(TRANSFER_DISCRETE)
 def transfer_discrete(A, B, C, D, z):
-    """Mirror of refssm.transfer_discrete."""
     return _response(_damped(A, z), B, C, D)
 
 
+@mirror(TRANSFER_DISCRETE)
 def transfer_discrete_vjp(dG, A, B, C, D, z):
-    """Mirror of refssm.transfer_discrete_vjp."""
     xp = namespace(dG)
     x, g = _both_ways(_damped(A, z), B, C, dG)
     r = 1 / conj(z)
@@ -70,9 +70,3 @@ def transfer_discrete_vjp(dG, A, B, C, D, z):
 def _damped(A: Array, z: Array) -> Array:
     """I − A/z, (…, l, n, n)."""
     return identity(A) - A[..., None, :, :] / z[..., :, None, None]
-
-
-transfer = checked(TRANSFER, transfer)
-transfer_vjp = checked_vjp(TRANSFER, transfer_vjp)
-transfer_discrete = checked(TRANSFER_DISCRETE, transfer_discrete)
-transfer_discrete_vjp = checked_vjp(TRANSFER_DISCRETE, transfer_discrete_vjp)

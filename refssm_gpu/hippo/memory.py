@@ -9,7 +9,7 @@ from refssm_gpu._algebra.exponential import exponential_held
 from refssm_gpu._algebra.parts import adjoint, along, batch_of, conj
 from refssm_gpu._algebra.recurrence import driven
 from refssm_gpu._launching.arrays import Array, folded, namespace, unbroadcast
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu.discretize import discretize_zoh_vjp as _checked_zoh_vjp
 from refssm_gpu.discretize.blocks import scaled
 from refssm_gpu.hippo.halves import Halves
@@ -17,8 +17,8 @@ from refssm_gpu.hippo.halves import Halves
 _zoh_vjp = _checked_zoh_vjp.__wrapped__  # without its checks
 
 
+@mirror(HIPPO_PROJECT)
 def hippo_project(A, B, u, dt):
-    """Mirror of refssm.hippo_project."""
     A_bar, B_bar = _held(A, B, dt)
     x = driven(A_bar, B_bar[..., None, :] * u[..., :, None])
     return along(x, batch_of((A, B, u, dt), (2, 1, 1, 0)), 2)
@@ -30,8 +30,9 @@ def _held(A: Array, B: Array, dt: Array) -> tuple[Array, Array]:
     return A_bar, B_bar[..., 0]
 
 
+@mirror(HIPPO_PROJECT)
 def hippo_project_vjp(dx, A, B, u, dt):
-    """Mirror of refssm.hippo_project_vjp; gradients are summed before the exponential's."""
+    """Gradients are summed before the exponential's."""
     xp, (A_bar, B_bar) = namespace(dx), _held(A, B, dt)
     x = driven(A_bar, B_bar[..., None, :] * u[..., :, None])
     g = xp.flip(driven(adjoint(A_bar), xp.flip(dx, axis=-2)), axis=-2)
@@ -45,8 +46,9 @@ def hippo_project_vjp(dx, A, B, u, dt):
     return dA, dB[..., 0], unbroadcast(du, u), ddt
 
 
+@mirror(HIPPO_PROJECT_LEGS)
 def hippo_project_legs(u, *, n):
-    """Mirror of refssm.hippo_project_legs: states of halves joined, see `halves`."""
+    """States of halves joined, see `halves`."""
     xp, (*batch, l) = namespace(u), u.shape
     if not l * n:
         return xp.zeros((*u.shape, n), dtype=u.dtype)
@@ -55,17 +57,12 @@ def hippo_project_legs(u, *, n):
     return xp.reshape(xp.permute_dims(c, (2, 0, 1)), (*u.shape, n))
 
 
+@mirror(HIPPO_PROJECT_LEGS)
 def hippo_project_legs_vjp(dc, u, *, n):
-    """Mirror of refssm.hippo_project_legs_vjp: the joining, backwards."""
+    """The joining, backwards."""
     xp, (*batch, l) = namespace(u), u.shape
     if not l * n:
         return (xp.zeros_like(u),)
     members = xp.reshape(dc, (prod(batch), l, n))
     du = Halves(u, n).back(xp.permute_dims(members, (1, 2, 0)), 1)[:, 0, :]
     return (unbroadcast(xp.reshape(xp.matrix_transpose(du), u.shape), u),)
-
-
-hippo_project = checked(HIPPO_PROJECT, hippo_project)
-hippo_project_vjp = checked_vjp(HIPPO_PROJECT, hippo_project_vjp)
-hippo_project_legs = checked(HIPPO_PROJECT_LEGS, hippo_project_legs)
-hippo_project_legs_vjp = checked_vjp(HIPPO_PROJECT_LEGS, hippo_project_legs_vjp)

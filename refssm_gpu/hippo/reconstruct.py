@@ -17,7 +17,7 @@ from refssm.hippo import (
 from refssm_gpu._algebra.parts import applied, conj, counting
 from refssm_gpu._algebra.polynomials import laguerre, laguerre_slopes, legendre, legendre_slopes
 from refssm_gpu._launching.arrays import Array, namespace, real_type, unbroadcast
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 
 
 def _sum(c: Array, p: Array) -> Array:
@@ -36,47 +36,47 @@ def _roots(c: Array) -> Array:
     return namespace(c).sqrt(2 * counting(c.shape[-1], c) + 1)
 
 
+@mirror(HIPPO_RECONSTRUCT_LEGS)
 def hippo_reconstruct_legs(c, s):
-    """Mirror of refssm.hippo_reconstruct_legs."""
     return _sum(_roots(c) * c, legendre(1 - 2 * s, c.shape[-1]))
 
 
+@mirror(HIPPO_RECONSTRUCT_LEGS)
 def hippo_reconstruct_legs_vjp(dy, c, s):
-    """Mirror of refssm.hippo_reconstruct_legs_vjp."""
     P = legendre(1 - 2 * s, c.shape[-1])
     return _gradients(dy, c, s, _roots(c) * P, -2 * (_roots(c) * legendre_slopes(P)))
 
 
+@mirror(HIPPO_RECONSTRUCT_LEGT)
 def hippo_reconstruct_legt(c, s, *, window=1.0):
-    """Mirror of refssm.hippo_reconstruct_legt."""
     return _sum(_roots(c) * c, legendre(1 - 2 * (s / window), c.shape[-1]))
 
 
+@mirror(HIPPO_RECONSTRUCT_LEGT)
 def hippo_reconstruct_legt_vjp(dy, c, s, *, window=1.0):
-    """Mirror of refssm.hippo_reconstruct_legt_vjp."""
     P = legendre(1 - 2 * (s / window), c.shape[-1])
     slopes = _roots(c) * legendre_slopes(P)
     return _gradients(dy, c, s, _roots(c) * P, slopes * -2 / window)
 
 
+@mirror(HIPPO_RECONSTRUCT_LMU)
 def hippo_reconstruct_lmu(c, s, *, window=1.0):
-    """Mirror of refssm.hippo_reconstruct_lmu."""
     return _sum(c, legendre(2 * (s / window) - 1, c.shape[-1]))
 
 
+@mirror(HIPPO_RECONSTRUCT_LMU)
 def hippo_reconstruct_lmu_vjp(dy, c, s, *, window=1.0):
-    """Mirror of refssm.hippo_reconstruct_lmu_vjp."""
     P = legendre(2 * (s / window) - 1, c.shape[-1])
     return _gradients(dy, c, s, P, legendre_slopes(P) * 2 / window)
 
 
+@mirror(HIPPO_RECONSTRUCT_LAGT)
 def hippo_reconstruct_lagt(c, s, *, alpha=0.0, beta=1.0):
-    """Mirror of refssm.hippo_reconstruct_lagt."""
     return _sum(c, _laguerre_functions(c, s, alpha, beta)[0])
 
 
+@mirror(HIPPO_RECONSTRUCT_LAGT)
 def hippo_reconstruct_lagt_vjp(dy, c, s, *, alpha=0.0, beta=1.0):
-    """Mirror of refssm.hippo_reconstruct_lagt_vjp."""
     return _gradients(dy, c, s, *_laguerre_functions(c, s, alpha, beta))
 
 
@@ -105,13 +105,13 @@ def _laguerre_sizes(n: int, alpha: float, beta: float) -> list[float]:
     return sizes
 
 
+@mirror(HIPPO_RECONSTRUCT_FOURIER)
 def hippo_reconstruct_fourier(c, s, *, window=1.0):
-    """Mirror of refssm.hippo_reconstruct_fourier."""
     return _sum(c, _waves(c, s, window)[0])
 
 
+@mirror(HIPPO_RECONSTRUCT_FOURIER)
 def hippo_reconstruct_fourier_vjp(dy, c, s, *, window=1.0):
-    """Mirror of refssm.hippo_reconstruct_fourier_vjp."""
     return _gradients(dy, c, s, *_waves(c, s, window))
 
 
@@ -124,17 +124,3 @@ def _waves(c: Array, s: Array, window: float) -> tuple[Array, Array]:
     cosine, sine = size * xp.cos(phase), size * xp.sin(phase)
     even = i % 2 == 0
     return xp.where(even, cosine, sine), rate * xp.where(even, -sine, cosine) / window
-
-
-hippo_reconstruct_legs = checked(HIPPO_RECONSTRUCT_LEGS, hippo_reconstruct_legs)
-hippo_reconstruct_legs_vjp = checked_vjp(HIPPO_RECONSTRUCT_LEGS, hippo_reconstruct_legs_vjp)
-hippo_reconstruct_legt = checked(HIPPO_RECONSTRUCT_LEGT, hippo_reconstruct_legt)
-hippo_reconstruct_legt_vjp = checked_vjp(HIPPO_RECONSTRUCT_LEGT, hippo_reconstruct_legt_vjp)
-hippo_reconstruct_lmu = checked(HIPPO_RECONSTRUCT_LMU, hippo_reconstruct_lmu)
-hippo_reconstruct_lmu_vjp = checked_vjp(HIPPO_RECONSTRUCT_LMU, hippo_reconstruct_lmu_vjp)
-hippo_reconstruct_lagt = checked(HIPPO_RECONSTRUCT_LAGT, hippo_reconstruct_lagt)
-hippo_reconstruct_lagt_vjp = checked_vjp(HIPPO_RECONSTRUCT_LAGT, hippo_reconstruct_lagt_vjp)
-hippo_reconstruct_fourier = checked(HIPPO_RECONSTRUCT_FOURIER, hippo_reconstruct_fourier)
-hippo_reconstruct_fourier_vjp = checked_vjp(
-    HIPPO_RECONSTRUCT_FOURIER, hippo_reconstruct_fourier_vjp
-)

@@ -8,7 +8,7 @@ import numpy as np
 
 from refssm.hope import HOPE_KERNEL
 from refssm_gpu._launching.arrays import common, namespace, unbroadcast_and_round, widened
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu.hope.stream import gathered, streamed
 
 
@@ -17,19 +17,17 @@ def _impulse(l, like):
     return (namespace(like).arange(l) == 0).astype(np.float64)
 
 
+@mirror(HOPE_KERNEL)
 def hope_kernel(h, dt, *, l):
-    """Mirror of refssm.hope_kernel; computed in double precision and rounded once."""
+    """Computed in double precision and rounded once."""
     wide, step = widened(h, dt)
     K, _ = streamed(wide, step, _impulse(l, h))
     return K.astype(common(h, dt), copy=False)
 
 
+@mirror(HOPE_KERNEL)
 def hope_kernel_vjp(dk, h, dt, *, l):
-    """Mirror of refssm.hope_kernel_vjp: the gradient of a stream, but for its input."""
+    """The gradient of a stream, but for its input."""
     wide_dk, wide, step = widened(dk, h, dt)
     dh, slope, _ = gathered(wide_dk, wide, step, _impulse(l, h))
     return unbroadcast_and_round((dh, slope / (2 * step)), (h, dt))
-
-
-hope_kernel_vjp = checked_vjp(HOPE_KERNEL, hope_kernel_vjp)
-hope_kernel = checked(HOPE_KERNEL, hope_kernel)

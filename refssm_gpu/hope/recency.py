@@ -5,11 +5,11 @@ from __future__ import annotations
 from refssm.hope import HOPE_RECENCY_EXPONENTIAL, HOPE_RECENCY_POWER
 from refssm_gpu._algebra.parts import conj, counting
 from refssm_gpu._launching.arrays import Array, namespace, unbroadcast
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 
 
+@mirror(HOPE_RECENCY_POWER)
 def hope_recency_power(h, gamma):
-    """Mirror of refssm.hope_recency_power."""
     return h * _weights(gamma, _logarithms(h))
 
 
@@ -23,8 +23,8 @@ def _weights(parameter: Array, slope: Array) -> Array:
     return namespace(slope).exp(parameter[..., None] * slope)
 
 
+@mirror(HOPE_RECENCY_POWER)
 def hope_recency_power_vjp(dy, h, gamma):
-    """Mirror of refssm.hope_recency_power_vjp."""
     return _gradients(dy, h, gamma, _logarithms(h))
 
 
@@ -35,17 +35,11 @@ def _gradients(dy: Array, h: Array, parameter: Array, slope: Array) -> tuple[Arr
     return unbroadcast(dy * weights, h), unbroadcast(d, parameter)
 
 
+@mirror(HOPE_RECENCY_EXPONENTIAL)
 def hope_recency_exponential(h, beta):
-    """Mirror of refssm.hope_recency_exponential."""
     return h * _weights(beta, -counting(h.shape[-1], h))
 
 
+@mirror(HOPE_RECENCY_EXPONENTIAL)
 def hope_recency_exponential_vjp(dy, h, beta):
-    """Mirror of refssm.hope_recency_exponential_vjp."""
     return _gradients(dy, h, beta, -counting(h.shape[-1], h))
-
-
-hope_recency_power = checked(HOPE_RECENCY_POWER, hope_recency_power)
-hope_recency_power_vjp = checked_vjp(HOPE_RECENCY_POWER, hope_recency_power_vjp)
-hope_recency_exponential = checked(HOPE_RECENCY_EXPONENTIAL, hope_recency_exponential)
-hope_recency_exponential_vjp = checked_vjp(HOPE_RECENCY_EXPONENTIAL, hope_recency_exponential_vjp)

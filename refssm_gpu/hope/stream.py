@@ -17,7 +17,7 @@ from refssm_gpu._launching.arrays import (
     unbroadcast_each,
 )
 from refssm_gpu._launching.batch import batch, in_every_row
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu._launching.kernel import FIELDS, Kernel, instances, record
 
 WARP, ROWS = 32, 4  # lanes; rows of a block
@@ -123,25 +123,29 @@ def _hankel_product(h, x):
     return (more[..., i[:, None] + i] @ x[..., None])[..., 0]
 
 
+@mirror(HOPE_STREAM)
 def hope_stream(h, dt, u):
-    """Mirror of refssm.hope_stream."""
     return streamed(h, dt, u)[0]
 
 
+@mirror(HOPE_STREAM)
 def hope_stream_vjp(dy, h, dt, u):
-    """Mirror of refssm.hope_stream_vjp."""
     dh, slope, du, *_ = _pulled_back(dy, h, dt, u)
     return unbroadcast_each((dh, slope / (2 * dt), du), (h, dt, u))
 
 
+@mirror(HOPE_STREAM_STATEFUL)
 def hope_stream_stateful(h, dt, u, x0):
-    """Mirror of refssm.hope_stream_stateful."""
     y, x = streamed(h, dt, u, x0)
     return y, in_type_of(x, dt, u, x0)
 
 
+@mirror(HOPE_STREAM_STATEFUL)
 def hope_stream_stateful_vjp(dy, dx, h, dt, u, x0):
-    """Mirror of refssm.hope_stream_stateful_vjp."""
+    return _stateful_vjp(dy, dx, h, dt, u, x0)
+
+
+def _stateful_vjp(dy, dx, h, dt, u, x0):
     xp, n = namespace(u), h.shape[-1]
     dh, slope, du, X, x = _pulled_back(dy, h, dt, u, x0)
     last = (xp.arange(n) == n - 1).astype(dt.dtype)
@@ -153,23 +157,15 @@ def hope_stream_stateful_vjp(dy, dx, h, dt, u, x0):
     return unbroadcast_each(gradients, (h, dt, u, x0))
 
 
+@mirror(HOPE_STEP)
 def hope_step(h, dt, u, x):
-    """Mirror of refssm.hope_step: a stream of length 1."""
+    """A stream of length 1."""
     y, last = streamed(h, dt, u[..., None], x)
     return y[..., 0], in_type_of(last, dt, u, x)
 
 
+@mirror(HOPE_STEP)
 def hope_step_vjp(dy, dx_next, h, dt, u, x):
-    """Mirror of refssm.hope_step_vjp."""
     pulled = _stateful_vjp(dy[..., None], dx_next, h, dt, u[..., None], x)
     dh, ddt, du, dx = pulled
     return dh, ddt, du[..., 0], dx
-
-
-_stateful_vjp = hope_stream_stateful_vjp
-hope_stream_vjp = checked_vjp(HOPE_STREAM, hope_stream_vjp)
-hope_stream = checked(HOPE_STREAM, hope_stream)
-hope_stream_stateful_vjp = checked_vjp(HOPE_STREAM_STATEFUL, hope_stream_stateful_vjp)
-hope_stream_stateful = checked(HOPE_STREAM_STATEFUL, hope_stream_stateful)
-hope_step_vjp = checked_vjp(HOPE_STEP, hope_step_vjp)
-hope_step = checked(HOPE_STEP, hope_step)

@@ -4,7 +4,7 @@ from refssm.scan import DENSE_SCAN, DENSE_SCAN_FROM
 from refssm_gpu._algebra.parts import adjoint, batch_of, conj
 from refssm_gpu._algebra.recurrence import driven
 from refssm_gpu._launching.arrays import common, namespace, transposed, unbroadcast_each
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 
 
 def _states(A, b, x0=None):
@@ -23,25 +23,25 @@ def _back(dx, A):
     return _states(adjoint(A), dx[..., ::-1, :])[..., ::-1, :]
 
 
+@mirror(DENSE_SCAN)
 def dense_scan(A, b):
-    """Mirror of refssm.dense_scan."""
     return _states(A, b)
 
 
+@mirror(DENSE_SCAN)
 def dense_scan_vjp(dx, A, b):
-    """Mirror of refssm.dense_scan_vjp."""
     g, x = _back(dx, A), _states(A, b)
     dA = transposed(g[..., 1:, :]) @ x[..., :-1, :].conj()
     return unbroadcast_each((dA, g), (A, b))
 
 
+@mirror(DENSE_SCAN_FROM)
 def dense_scan_from(A, b, x0):
-    """Mirror of refssm.dense_scan_from."""
     return _states(A, b, x0)
 
 
+@mirror(DENSE_SCAN_FROM)
 def dense_scan_from_vjp(dx, A, b, x0):
-    """Mirror of refssm.dense_scan_from_vjp."""
     g, x = _back(dx, A), _states(A, b, x0)
     xp = namespace(x)
     start = xp.broadcast_to(x0[..., None, :], (*x.shape[:-2], 1, x.shape[-1]))
@@ -49,9 +49,3 @@ def dense_scan_from_vjp(dx, A, b, x0):
     dA = transposed(g) @ before.conj()
     dx0 = (g[..., :1, :] @ conj(A)).sum(-2)
     return unbroadcast_each((dA, g, dx0), (A, b, x0))
-
-
-dense_scan_vjp = checked_vjp(DENSE_SCAN, dense_scan_vjp)
-dense_scan = checked(DENSE_SCAN, dense_scan)
-dense_scan_from_vjp = checked_vjp(DENSE_SCAN_FROM, dense_scan_from_vjp)
-dense_scan_from = checked(DENSE_SCAN_FROM, dense_scan_from)

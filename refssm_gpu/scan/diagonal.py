@@ -12,7 +12,7 @@ from refssm.scan import (
 )
 from refssm_gpu._algebra.parts import adjoint
 from refssm_gpu._launching.arrays import namespace, transposed, unbroadcast_each
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu._parts.recurrence import scan, scan_back
 
 
@@ -56,61 +56,47 @@ def _gradients(dy, dlast, arguments, x0=None):
     return gradients if x0 is None else (*gradients, *unbroadcast_each((dx0,), (x0,)))
 
 
+@mirror(DIAGONAL_SSM)
 def diagonal_ssm(a, B, C, D, u):
-    """Mirror of refssm.diagonal_ssm."""
     return mapped(C, states(a[..., None, :], B, u)) + mapped(D, u)
 
 
+@mirror(DIAGONAL_SSM)
 def diagonal_ssm_vjp(dy, a, B, C, D, u):
-    """Mirror of refssm.diagonal_ssm_vjp."""
     da, *others = _gradients(dy, None, (a[..., None, :], B, C, D, u))
     return da[..., 0, :], *others
 
 
+@mirror(DIAGONAL_SSM_VARYING)
 def diagonal_ssm_varying(a, B, C, D, u):
-    """Mirror of refssm.diagonal_ssm_varying."""
     return mapped(C, states(a, B, u)) + mapped(D, u)
 
 
+@mirror(DIAGONAL_SSM_VARYING)
 def diagonal_ssm_varying_vjp(dy, a, B, C, D, u):
-    """Mirror of refssm.diagonal_ssm_varying_vjp."""
     return _gradients(dy, None, (a, B, C, D, u))
 
 
+@mirror(DIAGONAL_SSM_STATEFUL)
 def diagonal_ssm_stateful(a, B, C, D, u, x0):
-    """Mirror of refssm.diagonal_ssm_stateful."""
     x = states(a[..., None, :], B, u, x0)
     y = mapped(C, x) + mapped(D, u)
     return y, last_state(x, x0, y)
 
 
+@mirror(DIAGONAL_SSM_STATEFUL)
 def diagonal_ssm_stateful_vjp(dy, dx, a, B, C, D, u, x0):
-    """Mirror of refssm.diagonal_ssm_stateful_vjp."""
     da, *others = _gradients(dy, dx, (a[..., None, :], B, C, D, u), x0)
     return da[..., 0, :], *others
 
 
+@mirror(DIAGONAL_SSM_VARYING_STATEFUL)
 def diagonal_ssm_varying_stateful(a, B, C, D, u, x0):
-    """Mirror of refssm.diagonal_ssm_varying_stateful."""
     x = states(a, B, u, x0)
     y = mapped(C, x) + mapped(D, u)
     return y, last_state(x, x0, y)
 
 
+@mirror(DIAGONAL_SSM_VARYING_STATEFUL)
 def diagonal_ssm_varying_stateful_vjp(dy, dx, a, B, C, D, u, x0):
-    """Mirror of refssm.diagonal_ssm_varying_stateful_vjp."""
     return _gradients(dy, dx, (a, B, C, D, u), x0)
-
-
-diagonal_ssm_vjp = checked_vjp(DIAGONAL_SSM, diagonal_ssm_vjp)
-diagonal_ssm = checked(DIAGONAL_SSM, diagonal_ssm)
-diagonal_ssm_varying_vjp = checked_vjp(DIAGONAL_SSM_VARYING, diagonal_ssm_varying_vjp)
-diagonal_ssm_varying = checked(DIAGONAL_SSM_VARYING, diagonal_ssm_varying)
-diagonal_ssm_stateful_vjp = checked_vjp(DIAGONAL_SSM_STATEFUL, diagonal_ssm_stateful_vjp)
-diagonal_ssm_stateful = checked(DIAGONAL_SSM_STATEFUL, diagonal_ssm_stateful)
-diagonal_ssm_varying_stateful_vjp = checked_vjp(
-    DIAGONAL_SSM_VARYING_STATEFUL, diagonal_ssm_varying_stateful_vjp
-)
-diagonal_ssm_varying_stateful = checked(
-    DIAGONAL_SSM_VARYING_STATEFUL, diagonal_ssm_varying_stateful
-)

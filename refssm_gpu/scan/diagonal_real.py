@@ -7,7 +7,7 @@ from refssm.scan import (
 )
 from refssm_gpu._algebra.parts import adjoint
 from refssm_gpu._launching.arrays import namespace, unbroadcast_each
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu.scan.diagonal import last_state, mapped, outer, pulled_back, states
 
 
@@ -26,40 +26,40 @@ def _real_gradients(dy, dlast, arguments, x0=None):
     return gradients if x0 is None else (*gradients, *unbroadcast_each((dx0,), (x0,)))
 
 
+@mirror(DIAGONAL_SSM_REAL)
 def diagonal_ssm_real(a, B, C, D, u):
-    """Mirror of refssm.diagonal_ssm_real."""
     return 2 * mapped(C, states(a[..., None, :], B, u)).real + mapped(D, u)
 
 
+@mirror(DIAGONAL_SSM_REAL)
 def diagonal_ssm_real_vjp(dy, a, B, C, D, u):
-    """Mirror of refssm.diagonal_ssm_real_vjp."""
     return _real_gradients(dy, None, (a, B, C, D, u))
 
 
+@mirror(DIAGONAL_SSM_REAL_STATEFUL)
 def diagonal_ssm_real_stateful(a, B, C, D, u, x0):
-    """Mirror of refssm.diagonal_ssm_real_stateful."""
     x = states(a[..., None, :], B, u, x0)
     y = 2 * mapped(C, x).real + mapped(D, u)
     return y, last_state(x, x0, y)
 
 
+@mirror(DIAGONAL_SSM_REAL_STATEFUL)
 def diagonal_ssm_real_stateful_vjp(dy, dx, a, B, C, D, u, x0):
-    """Mirror of refssm.diagonal_ssm_real_stateful_vjp."""
     return _real_gradients(dy, dx, (a, B, C, D, u), x0)
 
 
 BACKWARDS = (..., slice(None, None, -1), slice(None))
 
 
+@mirror(DIAGONAL_SSM_BIDIRECTIONAL)
 def diagonal_ssm_bidirectional(a, B, C, D, u):
-    """Mirror of refssm.diagonal_ssm_bidirectional."""
     n, a = a.shape[-1], a[..., None, :]
     past, future = states(a, B, u), states(a, B, u[BACKWARDS])[BACKWARDS]
     return mapped(C[..., :n], past) + mapped(C[..., n:], future) + mapped(D, u)
 
 
+@mirror(DIAGONAL_SSM_BIDIRECTIONAL)
 def diagonal_ssm_bidirectional_vjp(dy, a, B, C, D, u):
-    """Mirror of refssm.diagonal_ssm_bidirectional_vjp."""
     n, a_k = a.shape[-1], a[..., None, :]
     past = pulled_back(dy, None, a_k, B, C[..., :n], u)
     future = pulled_back(dy[BACKWARDS], None, a_k, B, C[..., n:], u[BACKWARDS])
@@ -67,15 +67,3 @@ def diagonal_ssm_bidirectional_vjp(dy, a, B, C, D, u):
     dD, skipped = _skipped_back(dy, D, u)
     da, dB, du = past[0] + future[0], past[1] + future[1], past[3] + future[3][BACKWARDS]
     return unbroadcast_each((da.sum(-2), dB, dC, dD, du + skipped), (a, B, C, D, u))
-
-
-diagonal_ssm_real_vjp = checked_vjp(DIAGONAL_SSM_REAL, diagonal_ssm_real_vjp)
-diagonal_ssm_real = checked(DIAGONAL_SSM_REAL, diagonal_ssm_real)
-diagonal_ssm_real_stateful_vjp = checked_vjp(
-    DIAGONAL_SSM_REAL_STATEFUL, diagonal_ssm_real_stateful_vjp
-)
-diagonal_ssm_real_stateful = checked(DIAGONAL_SSM_REAL_STATEFUL, diagonal_ssm_real_stateful)
-diagonal_ssm_bidirectional_vjp = checked_vjp(
-    DIAGONAL_SSM_BIDIRECTIONAL, diagonal_ssm_bidirectional_vjp
-)
-diagonal_ssm_bidirectional = checked(DIAGONAL_SSM_BIDIRECTIONAL, diagonal_ssm_bidirectional)

@@ -7,39 +7,40 @@ from refssm.selective_scan import (
     SELECTIVE_STEP,
 )
 from refssm_gpu._launching.arrays import in_type_of
-from refssm_gpu._launching.checked import WITH_HALVES, checked, checked_vjp
+from refssm_gpu._launching.checked import WITH_HALVES, mirror
 from refssm_gpu.selective_scan.arguments import Given
 from refssm_gpu.selective_scan.kernels import gradients, scan
 
 
+@mirror(SELECTIVE_SCAN, WITH_HALVES)
 def selective_scan(u, dt, A, B, C):
-    """Mirror of refssm.selective_scan; halves are computed in single precision."""
+    """Halves are computed in single precision."""
     return scan(Given(u, dt, A, B, C), at_rest=True)[0]
 
 
+@mirror(SELECTIVE_SCAN, WITH_HALVES)
 def selective_scan_vjp(dy, u, dt, A, B, C):
-    """Mirror of refssm.selective_scan_vjp."""
     return gradients(Given(u, dt, A, B, C, dy=dy), at_rest=True)
 
 
+@mirror(SELECTIVE_SCAN_STATEFUL, WITH_HALVES)
 def selective_scan_stateful(u, dt, A, B, C, x0):
-    """Mirror of refssm.selective_scan_stateful."""
     y, x = scan(Given(u, dt, A, B, C, x0=x0), at_rest=False)
     return y, in_type_of(x, u, dt, A, B, x0)
 
 
+@mirror(SELECTIVE_SCAN_STATEFUL, WITH_HALVES)
 def selective_scan_stateful_vjp(dy, dx, u, dt, A, B, C, x0):
-    """Mirror of refssm.selective_scan_stateful_vjp."""
     return gradients(Given(u, dt, A, B, C, x0=x0, dy=dy), dx, at_rest=False)
 
 
+@mirror(SELECTIVE_SCAN_PACKED, WITH_HALVES)
 def selective_scan_packed(u, dt, A, B, C, resets):
-    """Mirror of refssm.selective_scan_packed."""
     return scan(Given(u, dt, A, B, C, resets=resets), at_rest=True)[0]
 
 
+@mirror(SELECTIVE_SCAN_PACKED, WITH_HALVES)
 def selective_scan_packed_vjp(dy, u, dt, A, B, C, resets):
-    """Mirror of refssm.selective_scan_packed_vjp."""
     return *gradients(Given(u, dt, A, B, C, resets=resets, dy=dy), at_rest=True), None
 
 
@@ -49,28 +50,15 @@ def _one_step(u, dt, A, B, C, x, dy=None):
     return Given(u, dt, A, B, C, x0=x, dy=None if dy is None else dy[..., None])
 
 
+@mirror(SELECTIVE_STEP, WITH_HALVES)
 def selective_step(u, dt, A, B, C, x):
-    """Mirror of refssm.selective_step: a scan of length 1."""
+    """A scan of length 1."""
     y, x_next = scan(_one_step(u, dt, A, B, C, x), at_rest=False)
     return y[..., 0], in_type_of(x_next, u, dt, A, B, x)
 
 
+@mirror(SELECTIVE_STEP, WITH_HALVES)
 def selective_step_vjp(dy, dx_next, u, dt, A, B, C, x):
-    """Mirror of refssm.selective_step_vjp."""
     given = _one_step(u, dt, A, B, C, x, dy)
     du, ddt, dA, dB, dC, dx = gradients(given, dx_next, at_rest=False)
     return du[..., 0], ddt[..., 0], dA, dB[..., 0, :], dC[..., 0, :], dx
-
-
-selective_scan_vjp = checked_vjp(SELECTIVE_SCAN, selective_scan_vjp, WITH_HALVES)
-selective_scan = checked(SELECTIVE_SCAN, selective_scan, WITH_HALVES)
-selective_scan_stateful_vjp = checked_vjp(
-    SELECTIVE_SCAN_STATEFUL, selective_scan_stateful_vjp, WITH_HALVES
-)
-selective_scan_stateful = checked(SELECTIVE_SCAN_STATEFUL, selective_scan_stateful, WITH_HALVES)
-selective_scan_packed_vjp = checked_vjp(
-    SELECTIVE_SCAN_PACKED, selective_scan_packed_vjp, WITH_HALVES
-)
-selective_scan_packed = checked(SELECTIVE_SCAN_PACKED, selective_scan_packed, WITH_HALVES)
-selective_step_vjp = checked_vjp(SELECTIVE_STEP, selective_step_vjp, WITH_HALVES)
-selective_step = checked(SELECTIVE_STEP, selective_step, WITH_HALVES)

@@ -5,19 +5,15 @@ operations grow with the length and not with its square.
 """
 
 from refssm.ssd import SSD_QUADRATIC
-from refssm_gpu._launching.checked import WITH_HALVES, checked, checked_vjp
+from refssm_gpu._launching.checked import WITH_HALVES, mirror
 from refssm_gpu.ssd.passes import gradients, scan
 
 
+@mirror(SSD_QUADRATIC, WITH_HALVES)
 def ssd_quadratic(x, log_a, B, C):
-    """Mirror of refssm.ssd_quadratic."""
     return scan(x, log_a, B, C)[0]
 
 
+@mirror(SSD_QUADRATIC, WITH_HALVES)
 def ssd_quadratic_vjp(dy, x, log_a, B, C):
-    """Mirror of refssm.ssd_quadratic_vjp."""
     return gradients(dy, None, x, log_a, B, C)
-
-
-ssd_quadratic_vjp = checked_vjp(SSD_QUADRATIC, ssd_quadratic_vjp, WITH_HALVES)
-ssd_quadratic = checked(SSD_QUADRATIC, ssd_quadratic, WITH_HALVES)

@@ -11,7 +11,7 @@ from fake_card import array
 
 from refssm.scan import LINEAR_STEP
 from refssm_gpu import NoCard
-from refssm_gpu._launching.checked import checked
+from refssm_gpu._launching.checked import mirror
 from refssm_gpu._launching.conduct import within_memory
 from refssm_gpu._launching.inputs import converted
 from refssm_gpu._launching.kernel import FIELDS
@@ -136,6 +136,9 @@ def test_integers_and_numbers_become_floats_of_the_others_precision():
 
 
 def test_halves_are_refused_where_no_kernel_takes_them():
-    narrow = checked(LINEAR_STEP, lambda a, b, x: a)
+    @mirror(LINEAR_STEP)
+    def linear_step(a, b, x):
+        return a
+
     with pytest.raises(TypeError, match="float16, wanted one of float32, float64, complex64"):
-        narrow(*np.ones((3, 1), np.float16))
+        linear_step(*np.ones((3, 1), np.float16))

@@ -12,10 +12,10 @@ precision, rounded once.
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.lanes import apart
 from refssm.jit.cauchy.division import carefully, quotient
@@ -178,19 +178,16 @@ def _back_carefully(dk, v, w, z, dv, dw, dz):
         dz[l] = -np.complex128(dk[l]) * np.conj(sums[l])
 
 
+@mirror(CAUCHY_KERNEL)
 def cauchy_kernel(v, w, z):
-    """Mirror of refssm.cauchy_kernel."""
     kind = np.result_type(v, w, z)
     if kind == np.complex64:
         return cauchy_single(v, w, z)
     return (_cauchy_complex if kind.kind == "c" else _cauchy_real)(v, w, z)
 
 
+@mirror(CAUCHY_KERNEL)
 def cauchy_kernel_vjp(dk, v, w, z):
-    """Mirror of refssm.cauchy_kernel_vjp; real arguments are computed as complex."""
+    """Real arguments are computed as complex."""
     gradients = unbroadcast_each(_cauchy_back(dk, v, w, z), (v, w, z))
     return rounded(gradients, np.result_type(dk, v, w, z))
-
-
-cauchy_kernel = CAUCHY_KERNEL.checked(cauchy_kernel, COMPILED_TYPES)
-cauchy_kernel_vjp = CAUCHY_KERNEL.checked_vjp(cauchy_kernel_vjp, COMPILED_TYPES)

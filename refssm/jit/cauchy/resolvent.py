@@ -18,11 +18,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm._numerics.roots import roots_of_unity
 from refssm.cauchy import RESOLVENT_AT_ROOTS
 from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.lanes import apart
 from refssm.jit._vectors.tables import FUSED, crossed, zeros
@@ -170,8 +170,9 @@ def _circle(l):
     return z
 
 
+@mirror(RESOLVENT_AT_ROOTS)
 def resolvent_at_roots(v, a, *, l):
-    """Mirror of refssm.resolvent_at_roots; computed in double precision and rounded once."""
+    """Computed in double precision and rounded once."""
     kind, l = np.result_type(v, a, np.complex64), int(l)
     v, a = np.broadcast_arrays(v.astype(np.complex128), a.astype(np.complex128))
     if l % 2:
@@ -182,13 +183,10 @@ def resolvent_at_roots(v, a, *, l):
     return k
 
 
+@mirror(RESOLVENT_AT_ROOTS)
 def resolvent_at_roots_vjp(dk, v, a, *, l):
-    """Mirror of refssm.resolvent_at_roots_vjp; real arguments are computed as complex."""
+    """Real arguments are computed as complex."""
     complex_dk = dk.astype(np.result_type(dk, np.complex64), copy=False)
     first, second = _resolvent_back(complex_dk, _circle(int(l)), a.astype(np.complex128))
     gradients = unbroadcast_each((first, v.conj() * second), (v, a))
     return rounded(gradients, np.result_type(dk, v, a))
-
-
-resolvent_at_roots = RESOLVENT_AT_ROOTS.checked(resolvent_at_roots, COMPILED_TYPES)
-resolvent_at_roots_vjp = RESOLVENT_AT_ROOTS.checked_vjp(resolvent_at_roots_vjp, COMPILED_TYPES)

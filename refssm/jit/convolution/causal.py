@@ -14,10 +14,10 @@ from math import prod
 import numpy as np
 from scipy import fft
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
 from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.threads import over_threads
 
 ROWS = 8  # that pocketfft transforms together, one in each SIMD lane
@@ -47,13 +47,15 @@ def _complex_sums(u, k, y):
         y[i] = sums[i]
 
 
+@mirror(CAUSAL_CONVOLUTION_DIRECT)
 def causal_convolution_direct(u, k):
-    """Mirror of refssm.causal_convolution_direct; single precision is summed in double."""
+    """Single precision is summed in double."""
     return (_complex_sums if np.result_type(u, k).kind == "c" else _real_sums)(u, k)
 
 
+@mirror(CAUSAL_CONVOLUTION_DIRECT)
 def causal_convolution_direct_vjp(dy, u, k):
-    """Mirror of refssm.causal_convolution_direct_vjp: the same sum, time reversed."""
+    """The same sum, time reversed."""
     backwards = dy[..., ::-1]
     du = causal_convolution_direct(backwards, k.conj())[..., ::-1]
     dk = causal_convolution_direct(backwards, u.conj())[..., ::-1]
@@ -104,8 +106,8 @@ def _windows(batch):
     return [*product(*along)]
 
 
+@mirror(CAUSAL_CONVOLUTION)
 def causal_convolution(u, k):
-    """Mirror of refssm.causal_convolution."""
     l, common = u.shape[-1], np.result_type(u, k)
     batch = np.broadcast_shapes(u.shape[:-1], k.shape[:-1])
     y = np.empty((*batch, l), common)
@@ -120,8 +122,9 @@ def causal_convolution(u, k):
     return y
 
 
+@mirror(CAUSAL_CONVOLUTION)
 def causal_convolution_vjp(dy, u, k):
-    """Mirror of refssm.causal_convolution_vjp: three transforms forth and two back."""
+    """Three transforms forth and two back."""
     l, common, batch = u.shape[-1], np.result_type(dy, u, k), dy.shape[:-1]
     du, dk = np.empty(dy.shape, common), np.empty(dy.shape, common)
     if dy.size:
@@ -135,13 +138,3 @@ def causal_convolution_vjp(dy, u, k):
 
         over_threads(pull_back, _windows(batch))
     return unbroadcast_each((du, dk), (u, k))
-
-
-causal_convolution_direct_vjp = CAUSAL_CONVOLUTION_DIRECT.checked_vjp(
-    causal_convolution_direct_vjp, COMPILED_TYPES
-)
-causal_convolution_direct = CAUSAL_CONVOLUTION_DIRECT.checked(
-    causal_convolution_direct, COMPILED_TYPES
-)
-causal_convolution_vjp = CAUSAL_CONVOLUTION.checked_vjp(causal_convolution_vjp, COMPILED_TYPES)
-causal_convolution = CAUSAL_CONVOLUTION.checked(causal_convolution, COMPILED_TYPES)

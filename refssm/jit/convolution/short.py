@@ -9,7 +9,6 @@ rest, so taps without an input are skipped. A single step is a convolution of le
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.convolution import (
     SHORT_CONVOLUTION,
@@ -17,6 +16,7 @@ from refssm.convolution import (
     SHORT_CONVOLUTION_STEP,
 )
 from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.rows import adjacent
 from refssm.jit.convolution.taps import pull_back_four, pull_back_one, push_four, push_one
@@ -128,24 +128,24 @@ def _newest(u, k, s0):
     return np.concatenate([np.broadcast_to(c, (*batch, c.shape[-1])) for c in pieces], axis=-1)
 
 
+@mirror(SHORT_CONVOLUTION)
 def short_convolution(u, k):
-    """Mirror of refssm.short_convolution."""
     return _convolved(u, k, _rest(u))
 
 
+@mirror(SHORT_CONVOLUTION)
 def short_convolution_vjp(dy, u, k):
-    """Mirror of refssm.short_convolution_vjp."""
     du, dk, _ = _convolved_back(dy, u, k, _rest(u))
     return unbroadcast_each((du, dk), (u, k))
 
 
+@mirror(SHORT_CONVOLUTION_STATEFUL)
 def short_convolution_stateful(u, k, s0):
-    """Mirror of refssm.short_convolution_stateful."""
     return _convolved(u, k, s0), _newest(u, k, s0)
 
 
+@mirror(SHORT_CONVOLUTION_STATEFUL)
 def short_convolution_stateful_vjp(dy, ds, u, k, s0):
-    """Mirror of refssm.short_convolution_stateful_vjp."""
     return _pulled_back(dy, ds, u, k, s0)
 
 
@@ -160,27 +160,14 @@ def _pulled_back(dy, ds, u, k, s0):
     return unbroadcast_each((du, dk, ds0), (u, k, s0))
 
 
+@mirror(SHORT_CONVOLUTION_STEP)
 def short_convolution_step(u, k, s):
-    """Mirror of refssm.short_convolution_step: a convolution of length 1."""
+    """A convolution of length 1."""
     u = u[..., None]
     return _convolved(u, k, s)[..., 0], _newest(u, k, s)
 
 
+@mirror(SHORT_CONVOLUTION_STEP)
 def short_convolution_step_vjp(dy, ds_next, u, k, s):
-    """Mirror of refssm.short_convolution_step_vjp."""
     du, dk, ds = _pulled_back(dy[..., None], ds_next, u[..., None], k, s)
     return du[..., 0], dk, ds
-
-
-short_convolution = SHORT_CONVOLUTION.checked(short_convolution, COMPILED_TYPES)
-short_convolution_vjp = SHORT_CONVOLUTION.checked_vjp(short_convolution_vjp, COMPILED_TYPES)
-short_convolution_stateful = SHORT_CONVOLUTION_STATEFUL.checked(
-    short_convolution_stateful, COMPILED_TYPES
-)
-short_convolution_stateful_vjp = SHORT_CONVOLUTION_STATEFUL.checked_vjp(
-    short_convolution_stateful_vjp, COMPILED_TYPES
-)
-short_convolution_step = SHORT_CONVOLUTION_STEP.checked(short_convolution_step, COMPILED_TYPES)
-short_convolution_step_vjp = SHORT_CONVOLUTION_STEP.checked_vjp(
-    short_convolution_step_vjp, COMPILED_TYPES
-)

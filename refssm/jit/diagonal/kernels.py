@@ -10,7 +10,6 @@ with negative Ā, and growing modes of the softmax.
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.activations import sigmoid
 from refssm.diagonal import (
@@ -23,6 +22,7 @@ from refssm.diagonal import (
     EMA_KERNEL,
 )
 from refssm.discretize.phi import moment, phi1
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit.vandermonde import moments, rounded, vandermonde_kernel, vandermonde_kernel_real
 
 NOTHING = -1e4  # stands for log 0: e^{−1e4} is 0 in double precision, and −1e4·0 = 0
@@ -51,8 +51,8 @@ def _held(w, dt):
     return z, h * phi1(z)
 
 
+@mirror(DIAGONAL_KERNEL_ZOH)
 def diagonal_kernel_zoh(w, B, C, dt, *, l):
-    """Mirror of refssm.diagonal_kernel_zoh."""
     z, H = _held(w, dt)
     return vandermonde_kernel(C * H * B, z, l=l)
 
@@ -68,32 +68,33 @@ def _held_back(dk, w, B, C, dt):
     return dw, (C * H).conj() * S, (H * B).conj() * S, ddt
 
 
+@mirror(DIAGONAL_KERNEL_ZOH)
 def diagonal_kernel_zoh_vjp(dk, w, B, C, dt, *, l):
-    """Mirror of refssm.diagonal_kernel_zoh_vjp."""
     del l  # dk has it
     return unbroadcast_each(_held_back(dk, w, B, C, dt), (w, B, C, dt))
 
 
+@mirror(DIAGONAL_KERNEL_ZOH_REAL)
 def diagonal_kernel_zoh_real(w, B, C, dt, *, l):
-    """Mirror of refssm.diagonal_kernel_zoh_real; sums no imaginary parts."""
+    """Sums no imaginary parts."""
     z, H = _held(w, dt)
     return vandermonde_kernel_real(C * H * B, z, l=l)
 
 
+@mirror(DIAGONAL_KERNEL_ZOH_REAL)
 def diagonal_kernel_zoh_real_vjp(dk, w, B, C, dt, *, l):
-    """Mirror of refssm.diagonal_kernel_zoh_real_vjp."""
     del l  # dk has it
     return unbroadcast_each(_held_back(2 * dk, w, B, C, dt), (w, B, C, dt))
 
 
+@mirror(DSS_EXP_KERNEL)
 def dss_exp_kernel(w, C, dt, *, l):
-    """Mirror of refssm.dss_exp_kernel."""
     z, H = _held(w, dt)
     return vandermonde_kernel(C * H, z, l=l)
 
 
+@mirror(DSS_EXP_KERNEL)
 def dss_exp_kernel_vjp(dk, w, C, dt, *, l):
-    """Mirror of refssm.dss_exp_kernel_vjp."""
     del l  # dk has it
     dw, _, dC, ddt = _held_back(dk, w, np.ones_like(C), C, dt)
     return unbroadcast_each((dw, dC, ddt), (w, C, dt))
@@ -111,8 +112,9 @@ def _logarithm(h):
     return np.where(fast, quick, slow), negative
 
 
+@mirror(DIAGONAL_KERNEL_BILINEAR)
 def diagonal_kernel_bilinear(w, B, C, dt, *, l):
-    """Mirror of refssm.diagonal_kernel_bilinear; powers of a small Ā also by its logarithm."""
+    """Powers of a small Ā also by its logarithm."""
     return _mapped(w, B, C, dt, l)
 
 
@@ -128,8 +130,8 @@ def _mapped(w, B, C, dt, l):
     return k + _alternating(l, k.dtype) * turned
 
 
+@mirror(DIAGONAL_KERNEL_BILINEAR)
 def diagonal_kernel_bilinear_vjp(dk, w, B, C, dt, *, l):
-    """Mirror of refssm.diagonal_kernel_bilinear_vjp."""
     return unbroadcast_each(_mapped_back(dk, w, B, C, dt, l), (w, B, C, dt))
 
 
@@ -149,8 +151,9 @@ def _mapped_back(dk, w, B, C, dt, l):
     return dw, (C * H).conj() * S, (H * B).conj() * S, ddt
 
 
+@mirror(DIAGONAL_KERNEL_BILINEAR_REAL)
 def diagonal_kernel_bilinear_real(w, B, C, dt, *, l):
-    """Mirror of refssm.diagonal_kernel_bilinear_real; real modes, which may turn, as there."""
+    """Real modes, which may turn, as there."""
     h = dt[..., None] * w / 2
     if h.dtype.kind == "f":
         return 2 * _mapped(w, B, C, dt, l).real
@@ -158,8 +161,8 @@ def diagonal_kernel_bilinear_real(w, B, C, dt, *, l):
     return vandermonde_kernel_real(C * (dt[..., None] / (1 - h)) * B, log, l=l)
 
 
+@mirror(DIAGONAL_KERNEL_BILINEAR_REAL)
 def diagonal_kernel_bilinear_real_vjp(dk, w, B, C, dt, *, l):
-    """Mirror of refssm.diagonal_kernel_bilinear_real_vjp."""
     return unbroadcast_each(_mapped_back(2 * dk, w, B, C, dt, l), (w, B, C, dt))
 
 
@@ -170,8 +173,9 @@ def _fallen(z, l):
     return x, rising, np.expm1(x) / np.expm1(max(1, l) * x)
 
 
+@mirror(DSS_SOFTMAX_KERNEL)
 def dss_softmax_kernel(w, C, dt, *, l):
-    """Mirror of refssm.dss_softmax_kernel; growing modes are summed backwards in time."""
+    """Growing modes are summed backwards in time."""
     l = int(l)
     x, rising, r = _fallen(dt[..., None] * w, l)
     v = C / w * r
@@ -179,8 +183,8 @@ def dss_softmax_kernel(w, C, dt, *, l):
     return k + vandermonde_kernel(np.where(rising, v, 0), x, l=l)[..., ::-1]
 
 
+@mirror(DSS_SOFTMAX_KERNEL)
 def dss_softmax_kernel_vjp(dk, w, C, dt, *, l):
-    """Mirror of refssm.dss_softmax_kernel_vjp."""
     l, h = int(l), dt[..., None]
     x, rising, r = _fallen(h * w, l)
     last = max(1, l) * x
@@ -202,14 +206,15 @@ def _averaged(delta, alpha, beta):
     return p, s, log, 1 / np.sqrt(np.full((), max(1, beta.shape[-1]), p.dtype))
 
 
+@mirror(EMA_KERNEL)
 def ema_kernel(delta, alpha, beta, gamma, *, l):
-    """Mirror of refssm.ema_kernel; every power by its logarithm."""
+    """Every power by its logarithm."""
     p, _, log, scale = _averaged(delta, alpha, beta)
     return vandermonde_kernel(scale * (p * beta * gamma), log, l=l)
 
 
+@mirror(EMA_KERNEL)
 def ema_kernel_vjp(dk, delta, alpha, beta, gamma, *, l):
-    """Mirror of refssm.ema_kernel_vjp."""
     del l  # dk has it
     p, s, log, scale = _averaged(delta, alpha, beta)
     S, T = scale * _moments(dk, log)[0], scale * _moments(_later(dk), log)[0]
@@ -218,31 +223,3 @@ def ema_kernel_vjp(dk, delta, alpha, beta, gamma, *, l):
     dalpha = -(both * (p * p * (s * sigmoid(-alpha))) * T)
     gradients = ddelta, dalpha, p * gamma.conj() * S, p * beta.conj() * S
     return unbroadcast_each(gradients, (delta, alpha, beta, gamma))
-
-
-diagonal_kernel_zoh_vjp = DIAGONAL_KERNEL_ZOH.checked_vjp(diagonal_kernel_zoh_vjp, COMPILED_TYPES)
-diagonal_kernel_zoh = DIAGONAL_KERNEL_ZOH.checked(diagonal_kernel_zoh, COMPILED_TYPES)
-diagonal_kernel_bilinear_vjp = DIAGONAL_KERNEL_BILINEAR.checked_vjp(
-    diagonal_kernel_bilinear_vjp, COMPILED_TYPES
-)
-diagonal_kernel_bilinear = DIAGONAL_KERNEL_BILINEAR.checked(
-    diagonal_kernel_bilinear, COMPILED_TYPES
-)
-diagonal_kernel_zoh_real_vjp = DIAGONAL_KERNEL_ZOH_REAL.checked_vjp(
-    diagonal_kernel_zoh_real_vjp, COMPILED_TYPES
-)
-diagonal_kernel_zoh_real = DIAGONAL_KERNEL_ZOH_REAL.checked(
-    diagonal_kernel_zoh_real, COMPILED_TYPES
-)
-diagonal_kernel_bilinear_real_vjp = DIAGONAL_KERNEL_BILINEAR_REAL.checked_vjp(
-    diagonal_kernel_bilinear_real_vjp, COMPILED_TYPES
-)
-diagonal_kernel_bilinear_real = DIAGONAL_KERNEL_BILINEAR_REAL.checked(
-    diagonal_kernel_bilinear_real, COMPILED_TYPES
-)
-dss_exp_kernel_vjp = DSS_EXP_KERNEL.checked_vjp(dss_exp_kernel_vjp, COMPILED_TYPES)
-dss_exp_kernel = DSS_EXP_KERNEL.checked(dss_exp_kernel, COMPILED_TYPES)
-dss_softmax_kernel_vjp = DSS_SOFTMAX_KERNEL.checked_vjp(dss_softmax_kernel_vjp, COMPILED_TYPES)
-dss_softmax_kernel = DSS_SOFTMAX_KERNEL.checked(dss_softmax_kernel, COMPILED_TYPES)
-ema_kernel_vjp = EMA_KERNEL.checked_vjp(ema_kernel_vjp, COMPILED_TYPES)
-ema_kernel = EMA_KERNEL.checked(ema_kernel, COMPILED_TYPES)

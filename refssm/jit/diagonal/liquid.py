@@ -5,10 +5,10 @@
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.diagonal import LIQUID_KERNEL
 from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit.vandermonde import rounded
 
 WIDE = ("f8", "c16")  # sums of n terms are in double precision and rounded once
@@ -35,8 +35,9 @@ def _fading_back(dk, a, S, T):
             S[n] = dk[m] + np.conj(a[n]) * S[n]
 
 
+@mirror(LIQUID_KERNEL)
 def liquid_kernel(a, B, C, *, l, degree=2):
-    """Mirror of refssm.liquid_kernel; in double precision, rounded once."""
+    """In double precision, rounded once."""
     kind = np.result_type(a, B, C)
     wide = np.result_type(kind, np.float64)
     return _fading(
@@ -44,8 +45,8 @@ def liquid_kernel(a, B, C, *, l, degree=2):
     ).astype(kind)
 
 
+@mirror(LIQUID_KERNEL)
 def liquid_kernel_vjp(dk, a, B, C, *, l, degree=2):
-    """Mirror of refssm.liquid_kernel_vjp."""
     del l  # dk has it
     kind = np.result_type(dk, a, B, C)
     wide = np.result_type(kind, np.float64)
@@ -54,7 +55,3 @@ def liquid_kernel_vjp(dk, a, B, C, *, l, degree=2):
     dB = (degree * c * b ** (degree - 1)).conj() * S
     gradients = (c * b**degree).conj() * T, dB, (b**degree).conj() * S
     return rounded(unbroadcast_each(gradients, (a, B, C)), kind)
-
-
-liquid_kernel_vjp = LIQUID_KERNEL.checked_vjp(liquid_kernel_vjp, COMPILED_TYPES)
-liquid_kernel = LIQUID_KERNEL.checked(liquid_kernel, COMPILED_TYPES)

@@ -5,10 +5,10 @@
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.diagonal import SHIFT_KERNEL
 from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.mirror import mirror
 
 WIDE = ("f8", "c16")  # sums of n terms are in double precision and rounded once
 
@@ -31,18 +31,14 @@ def _shift_back(dk, B, C, dB, dC):
             dC[i + j] += dk[j] * np.conj(B[i])
 
 
+@mirror(SHIFT_KERNEL)
 def shift_kernel(B, C, *, l):
-    """Mirror of refssm.shift_kernel."""
     kind = np.result_type(B, C)
     return _shift(B, C, np.empty(l, kind)).astype(kind)
 
 
+@mirror(SHIFT_KERNEL)
 def shift_kernel_vjp(dk, B, C, *, l):
-    """Mirror of refssm.shift_kernel_vjp."""
     del l  # dk has it
     kind = np.result_type(dk, B, C)
     return unbroadcast_each((g.astype(kind) for g in _shift_back(dk, B, C)), (B, C))
-
-
-shift_kernel_vjp = SHIFT_KERNEL.checked_vjp(shift_kernel_vjp, COMPILED_TYPES)
-shift_kernel = SHIFT_KERNEL.checked(shift_kernel, COMPILED_TYPES)

@@ -6,10 +6,10 @@
 import numpy as np
 from numpy.fft import fft
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.dplr import DPLR_KERNEL_ALIASED
 from refssm.dplr.system import empty
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit.dplr.nodes import circle, narrow, rows, transfer_back, wide
 from refssm.jit.dplr.transfer import closest, ordinary, tangents, transfer, transformed
 
@@ -45,8 +45,9 @@ def gradients(d, below, above, dk, *arguments):
     return unbroadcast_each((dw.conj(), dP, dQ, dB, dC, ddt), arguments)
 
 
+@mirror(DPLR_KERNEL_ALIASED)
 def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_aliased; calls the reference if a D_n is exactly 0."""
+    """Calls the reference if a D_n is exactly 0."""
     dtype = np.result_type(w, P, Q, B, C, dt)
     if l == 0:
         return empty(dtype, l, w, P, Q, B, C, dt)
@@ -56,15 +57,12 @@ def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
     return transformed(spectrum(*tangents(l), w, P, Q, B, C, dt), dtype)
 
 
+@mirror(DPLR_KERNEL_ALIASED)
 def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_aliased_vjp; calls the reference if a D_n is exactly 0."""
+    """Calls the reference if a D_n is exactly 0."""
     arguments = w, P, Q, B, C, dt
     modes, rates, wide_dk = wide(w, dt, dk)
     if l and met(modes, rates, int(l)):
         return DPLR_KERNEL_ALIASED.bare_vjp(dk, *arguments, l=l)
     d = 2 * fft(wide_dk).conj() / l if l else wide_dk
     return gradients(d, *circle(l), dk, *arguments)
-
-
-dplr_kernel_aliased_vjp = DPLR_KERNEL_ALIASED.checked_vjp(dplr_kernel_aliased_vjp, COMPILED_TYPES)
-dplr_kernel_aliased = DPLR_KERNEL_ALIASED.checked(dplr_kernel_aliased, COMPILED_TYPES)

@@ -13,10 +13,10 @@ from inspect import unwrap
 import numpy as np
 from scipy.fft import irfft, rfft
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm.dplr import DPLR_KERNEL_ALIASED_REAL, DPLR_KERNEL_REAL
 from refssm.dplr.pairs import both_halves, of_stored
 from refssm.dplr.system import empty
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.threads import threads
 from refssm.jit.dplr.aliased import gradients, is_plain, met, spectrum
 from refssm.jit.dplr.kernel import dplr_kernel, dplr_kernel_vjp
@@ -26,18 +26,21 @@ from refssm.jit.dplr.transfer import tangents
 _whole, _whole_vjp = unwrap(dplr_kernel), unwrap(dplr_kernel_vjp)  # arguments are checked
 
 
+@mirror(DPLR_KERNEL_REAL)
 def dplr_kernel_real(w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_real: blocks of the whole system."""
+    """Blocks of the whole system."""
     return _whole(*both_halves(w, P, Q, B, C), dt, l=l).real.copy()
 
 
+@mirror(DPLR_KERNEL_REAL)
 def dplr_kernel_real_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_real_vjp: back through the blocks of the whole system."""
+    """Back through the blocks of the whole system."""
     return of_stored(*_whole_vjp(dk, *both_halves(w, P, Q, B, C), dt, l=l))
 
 
+@mirror(DPLR_KERNEL_ALIASED_REAL)
 def dplr_kernel_aliased_real(w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_aliased_real; calls the reference if a D_n is exactly 0."""
+    """Calls the reference if a D_n is exactly 0."""
     precision = np.finfo(np.result_type(w, P, Q, B, C, dt)).dtype
     if l == 0:
         return empty(precision, l, w, P, Q, B, C, dt)
@@ -49,8 +52,9 @@ def dplr_kernel_aliased_real(w, P, Q, B, C, dt, *, l):
     return irfft(first_half, l, workers=threads()).astype(precision)
 
 
+@mirror(DPLR_KERNEL_ALIASED_REAL)
 def dplr_kernel_aliased_real_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_aliased_real_vjp; the reference if a D_n is exactly 0."""
+    """The reference if a D_n is exactly 0."""
     modes, rates, wide_dk = wide(w, dt, dk)
     if l and met(modes, rates, int(l)):
         return DPLR_KERNEL_ALIASED_REAL.bare_vjp(dk, w, P, Q, B, C, dt, l=l)
@@ -59,13 +63,3 @@ def dplr_kernel_aliased_real_vjp(dk, w, P, Q, B, C, dt, *, l):
     d = np.where(alone, 2, 4) * rfft(wide_dk).conj() / l if l else wide_dk
     nodes = (x[:count] for x in circle(l))
     return of_stored(*gradients(d, *nodes, dk, *both_halves(w, P, Q, B, C), dt))
-
-
-dplr_kernel_real_vjp = DPLR_KERNEL_REAL.checked_vjp(dplr_kernel_real_vjp, COMPILED_TYPES)
-dplr_kernel_real = DPLR_KERNEL_REAL.checked(dplr_kernel_real, COMPILED_TYPES)
-dplr_kernel_aliased_real_vjp = DPLR_KERNEL_ALIASED_REAL.checked_vjp(
-    dplr_kernel_aliased_real_vjp, COMPILED_TYPES
-)
-dplr_kernel_aliased_real = DPLR_KERNEL_ALIASED_REAL.checked(
-    dplr_kernel_aliased_real, COMPILED_TYPES
-)

@@ -5,11 +5,11 @@
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm._numerics.elimination import eliminated
 from refssm.dplr import DPLR_KERNEL
 from refssm.dplr.system import inverse
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit.dplr.blocks import FACTORS, HEADS, PLACES, multiplied
 from refssm.jit.dplr.blocks_back import multiplied_back
 from refssm.jit.dplr.nodes import narrow, wide
@@ -28,8 +28,9 @@ def _system(R, RP, V, w, B, C, h):
     return np.concatenate(parts, axis=-2, dtype=np.complex128)
 
 
+@mirror(DPLR_KERNEL)
 def dplr_kernel(w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel, without the transform; in double precision, rounded once."""
+    """Without the transform; in double precision, rounded once."""
     dtype = np.result_type(w, P, Q, B, C, dt)
     w, P, Q, B, C, dt = wide(w, P, Q, B, C, dt)
     h = dt[..., None]
@@ -38,8 +39,9 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
     return K if dtype.kind == "c" else K.real.copy()
 
 
+@mirror(DPLR_KERNEL)
 def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_vjp: back through the blocks, then through the bilinear map."""
+    """Back through the blocks, then through the bilinear map."""
     del l  # dk has it
     arguments = w, P, Q, B, C, dt
     w, P, Q, B, C, dt = wide(*arguments)
@@ -74,7 +76,3 @@ def _through_map(given, R, RP, V, w, P, Q, B, h):
     of_Q = _transposed(R[..., None, :] * of_QR)  # by Q*
     conjugated = (x.conj() for x in (h * of_rates, of_P, of_Q.conj(), of_B, of_C, of_dt))
     return tuple(conjugated)
-
-
-dplr_kernel_vjp = DPLR_KERNEL.checked_vjp(dplr_kernel_vjp, COMPILED_TYPES)
-dplr_kernel = DPLR_KERNEL.checked(dplr_kernel, COMPILED_TYPES)

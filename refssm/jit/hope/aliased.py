@@ -3,14 +3,15 @@
 import numpy as np
 from numpy.fft import fft, ifft, irfft
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_KERNEL_ALIASED
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit.hope.sums import adjoint, summed
 
 
+@mirror(HOPE_KERNEL_ALIASED)
 def hope_kernel_aliased(h, dt, *, l):
-    """Mirror of refssm.hope_kernel_aliased; computed in double precision and rounded once."""
+    """Computed in double precision and rounded once."""
     dtype = np.result_type(h, dt)
     G = summed(h, dt, l, np.complex128)
     if l == 0:
@@ -20,13 +21,9 @@ def hope_kernel_aliased(h, dt, *, l):
     return irfft(G[..., : l // 2 + 1], l).astype(dtype)
 
 
+@mirror(HOPE_KERNEL_ALIASED)
 def hope_kernel_aliased_vjp(dk, h, dt, *, l):
-    """Mirror of refssm.hope_kernel_aliased_vjp."""
     kind = np.result_type(dk, h, dt, np.complex64)
     wide = dk.astype(np.complex128)
     gradients = adjoint(fft(wide) / l if l else wide, h, dt)
     return unbroadcast_each((g.astype(kind) for g in gradients), (h, dt))
-
-
-hope_kernel_aliased = HOPE_KERNEL_ALIASED.checked(hope_kernel_aliased, COMPILED_TYPES)
-hope_kernel_aliased_vjp = HOPE_KERNEL_ALIASED.checked_vjp(hope_kernel_aliased_vjp, COMPILED_TYPES)

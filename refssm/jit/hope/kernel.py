@@ -11,11 +11,11 @@ end.
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_KERNEL
 from refssm.hope.impulses import pole
 from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.lanes import apart
 
@@ -84,21 +84,18 @@ def _each_part(function, x, *more):
     return function(x, *more)
 
 
+@mirror(HOPE_KERNEL)
 def hope_kernel(h, dt, *, l):
-    """Mirror of refssm.hope_kernel; computed in double precision and rounded once."""
+    """Computed in double precision and rounded once."""
     rho = pole(dt.astype(np.float64))
     return _each_part(_kernel, h, rho, np.empty(l)).astype(np.result_type(h, dt))
 
 
+@mirror(HOPE_KERNEL)
 def hope_kernel_vjp(dk, h, dt, *, l):
-    """Mirror of refssm.hope_kernel_vjp."""
     n, kind, wide = h.shape[-1], np.result_type(dk, h, dt), dt.astype(np.float64)
     met = _each_part(_correlations, dk, pole(wide), np.empty(n + 2))
     differences = np.arange(1, n + 1) * (met[..., :-2] - met[..., 2:])
     warped = (h.conj() * differences).sum(-1) / (2 * wide)
     gradients = (g.astype(kind) for g in (met[..., 1:-1], warped))
     return unbroadcast_each(gradients, (h, dt))
-
-
-hope_kernel = HOPE_KERNEL.checked(hope_kernel, COMPILED_TYPES)
-hope_kernel_vjp = HOPE_KERNEL.checked_vjp(hope_kernel_vjp, COMPILED_TYPES)

@@ -5,10 +5,10 @@
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_RECENCY_EXPONENTIAL, HOPE_RECENCY_POWER
 from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.mirror import mirror
 
 
 @gufunc("(n),(),(n)->(n)")
@@ -36,31 +36,21 @@ def _indices(h):
     return np.arange(h.shape[-1], dtype=np.finfo(h.dtype).dtype)
 
 
+@mirror(HOPE_RECENCY_POWER)
 def hope_recency_power(h, gamma):
-    """Mirror of refssm.hope_recency_power."""
     return _weighted(h, gamma, _logarithms(h))
 
 
+@mirror(HOPE_RECENCY_POWER)
 def hope_recency_power_vjp(dy, h, gamma):
-    """Mirror of refssm.hope_recency_power_vjp."""
     return unbroadcast_each(_weighted_back(dy, h, gamma, _logarithms(h)), (h, gamma))
 
 
+@mirror(HOPE_RECENCY_EXPONENTIAL)
 def hope_recency_exponential(h, beta):
-    """Mirror of refssm.hope_recency_exponential."""
     return _weighted(h, beta, -_indices(h))
 
 
+@mirror(HOPE_RECENCY_EXPONENTIAL)
 def hope_recency_exponential_vjp(dy, h, beta):
-    """Mirror of refssm.hope_recency_exponential_vjp."""
     return unbroadcast_each(_weighted_back(dy, h, beta, -_indices(h)), (h, beta))
-
-
-hope_recency_power = HOPE_RECENCY_POWER.checked(hope_recency_power, COMPILED_TYPES)
-hope_recency_power_vjp = HOPE_RECENCY_POWER.checked_vjp(hope_recency_power_vjp, COMPILED_TYPES)
-hope_recency_exponential = HOPE_RECENCY_EXPONENTIAL.checked(
-    hope_recency_exponential, COMPILED_TYPES
-)
-hope_recency_exponential_vjp = HOPE_RECENCY_EXPONENTIAL.checked_vjp(
-    hope_recency_exponential_vjp, COMPILED_TYPES
-)

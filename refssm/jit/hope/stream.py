@@ -9,11 +9,11 @@ pass is the cascade in reverse time. A single step is a stream of length 1.
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_STEP, HOPE_STREAM, HOPE_STREAM_STATEFUL
 from refssm.hope.allpass import rotation, turning
 from refssm.jit._compiling.gufunc import gufunc, in_kind_of
+from refssm.jit._compiling.mirror import mirror
 
 
 @gufunc("(n),(),(),(l),(n)->(l),(n)")
@@ -68,25 +68,25 @@ def _pulled_back(dy, h, dt, u, x0):
     return dh, slope, du[..., ::-1], X, x
 
 
+@mirror(HOPE_STREAM)
 def hope_stream(h, dt, u):
-    """Mirror of refssm.hope_stream."""
     return _streamed(h, *rotation(dt), u, _rest(h, u))[0]
 
 
+@mirror(HOPE_STREAM)
 def hope_stream_vjp(dy, h, dt, u):
-    """Mirror of refssm.hope_stream_vjp."""
     dh, slope, du, *_ = _pulled_back(dy, h, dt, u, _rest(h, u))
     return unbroadcast_each((dh, slope / (2 * dt), du), (h, dt, u))
 
 
+@mirror(HOPE_STREAM_STATEFUL)
 def hope_stream_stateful(h, dt, u, x0):
-    """Mirror of refssm.hope_stream_stateful."""
     y, x = _streamed(h, *rotation(dt), u, x0)
     return y, in_kind_of(x, dt, u, x0)
 
 
+@mirror(HOPE_STREAM_STATEFUL)
 def hope_stream_stateful_vjp(dy, dx, h, dt, u, x0):
-    """Mirror of refssm.hope_stream_stateful_vjp."""
     n = h.shape[-1]
     dh, slope, du, X, x = _pulled_back(dy, h, dt, u, x0)
     last = np.where(np.arange(n) == n - 1, 1, 0).astype(dt.dtype)
@@ -107,24 +107,15 @@ def _hankel_product(h, x, y):
         y[i] = total
 
 
+@mirror(HOPE_STEP)
 def hope_step(h, dt, u, x):
-    """Mirror of refssm.hope_step: a stream of length 1."""
+    """A stream of length 1."""
     y, last = _streamed(h, *rotation(dt), u[..., None], x)
     return y[..., 0], in_kind_of(last, dt, u, x)
 
 
+@mirror(HOPE_STEP)
 def hope_step_vjp(dy, dx_next, h, dt, u, x):
-    """Mirror of refssm.hope_step_vjp."""
     pulled = hope_stream_stateful_vjp.__wrapped__(dy[..., None], dx_next, h, dt, u[..., None], x)
     dh, ddt, du, dx = pulled
     return dh, ddt, du[..., 0], dx
-
-
-hope_stream = HOPE_STREAM.checked(hope_stream, COMPILED_TYPES)
-hope_stream_vjp = HOPE_STREAM.checked_vjp(hope_stream_vjp, COMPILED_TYPES)
-hope_stream_stateful = HOPE_STREAM_STATEFUL.checked(hope_stream_stateful, COMPILED_TYPES)
-hope_stream_stateful_vjp = HOPE_STREAM_STATEFUL.checked_vjp(
-    hope_stream_stateful_vjp, COMPILED_TYPES
-)
-hope_step = HOPE_STEP.checked(hope_step, COMPILED_TYPES)
-hope_step_vjp = HOPE_STEP.checked_vjp(hope_step_vjp, COMPILED_TYPES)

@@ -8,9 +8,9 @@ The adjoint is the same kernel in reverse time, with Aᴴ.
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import begun, gufunc
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit.scan.linear import at_rest
 from refssm.scan import DENSE_SCAN, DENSE_SCAN_FROM
 from refssm.scan.blocks import no_resets
@@ -42,26 +42,28 @@ def _adjoint(dx, A):
     return _scan(AH, dx[..., ::-1, :], at_rest(A), begun(dx.shape[-2]))[..., ::-1, :], AH
 
 
+@mirror(DENSE_SCAN)
 def dense_scan(A, b):
-    """Mirror of refssm.dense_scan."""
     return _scan(A, b, at_rest(A), begun(b.shape[-2]))
 
 
+@mirror(DENSE_SCAN)
 def dense_scan_vjp(dx, A, b):
-    """Mirror of refssm.dense_scan_vjp; BLAS computes the products over time."""
+    """BLAS computes the products over time."""
     g, _ = _adjoint(dx, A)
     x = _scan(A, b, at_rest(A), begun(b.shape[-2]))
     dA = np.swapaxes(g[..., 1:, :], -1, -2) @ x[..., :-1, :].conj()
     return unbroadcast_each((dA, g), (A, b))
 
 
+@mirror(DENSE_SCAN_FROM)
 def dense_scan_from(A, b, x0):
-    """Mirror of refssm.dense_scan_from."""
     return _scan(A, b, x0, no_resets(b.shape[-2]))
 
 
+@mirror(DENSE_SCAN_FROM)
 def dense_scan_from_vjp(dx, A, b, x0):
-    """Mirror of refssm.dense_scan_from_vjp; BLAS computes the products over time."""
+    """BLAS computes the products over time."""
     g, AH = _adjoint(dx, A)
     x = _scan(A, b, x0, no_resets(b.shape[-2]))
     start = np.broadcast_to(x0[..., None, :], (*x.shape[:-2], 1, x.shape[-1]))
@@ -69,9 +71,3 @@ def dense_scan_from_vjp(dx, A, b, x0):
     dA = np.swapaxes(g, -1, -2) @ before.conj()
     dx0 = (g[..., :1, :] @ np.swapaxes(AH, -1, -2)).sum(-2)
     return unbroadcast_each((dA, g, dx0), (A, b, x0))
-
-
-dense_scan_vjp = DENSE_SCAN.checked_vjp(dense_scan_vjp, COMPILED_TYPES)
-dense_scan = DENSE_SCAN.checked(dense_scan, COMPILED_TYPES)
-dense_scan_from_vjp = DENSE_SCAN_FROM.checked_vjp(dense_scan_from_vjp, COMPILED_TYPES)
-dense_scan_from = DENSE_SCAN_FROM.checked(dense_scan_from, COMPILED_TYPES)

@@ -9,9 +9,9 @@ anyway.
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm.jit._compiling.gufunc import begun
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit.scan.linear import at_rest, scan, scan_back
 from refssm.scan import (
     DIAGONAL_SSM,
@@ -73,70 +73,52 @@ def _gradients(dy, dx_last, arguments, x0, resets):
     return unbroadcast_each(gradients, (a, B, C, D, u, x0))
 
 
+@mirror(DIAGONAL_SSM)
 def diagonal_ssm(a, B, C, D, u):
-    """Mirror of refssm.diagonal_ssm."""
     x = states(a[..., None, :], B, u, at_rest(a), begun(u.shape[-2]))
     return applied(C, x) + applied(D, u)
 
 
+@mirror(DIAGONAL_SSM)
 def diagonal_ssm_vjp(dy, a, B, C, D, u):
-    """Mirror of refssm.diagonal_ssm_vjp."""
     rest, arguments = at_rest(a), (a[..., None, :], B, C, D, u)
     da, *others, _ = _gradients(dy, rest, arguments, rest, begun(u.shape[-2]))
     return da[..., 0, :], *others
 
 
+@mirror(DIAGONAL_SSM_VARYING)
 def diagonal_ssm_varying(a, B, C, D, u):
-    """Mirror of refssm.diagonal_ssm_varying."""
     x = states(a, B, u, at_rest(a), begun(u.shape[-2]))
     return applied(C, x) + applied(D, u)
 
 
+@mirror(DIAGONAL_SSM_VARYING)
 def diagonal_ssm_varying_vjp(dy, a, B, C, D, u):
-    """Mirror of refssm.diagonal_ssm_varying_vjp."""
     rest = at_rest(a)
     return _gradients(dy, rest, (a, B, C, D, u), rest, begun(u.shape[-2]))[:-1]
 
 
+@mirror(DIAGONAL_SSM_STATEFUL)
 def diagonal_ssm_stateful(a, B, C, D, u, x0):
-    """Mirror of refssm.diagonal_ssm_stateful."""
     x = states(a[..., None, :], B, u, x0, no_resets(u.shape[-2]))
     y = applied(C, x) + applied(D, u)
     return y, last_state(x, x0, y)
 
 
+@mirror(DIAGONAL_SSM_STATEFUL)
 def diagonal_ssm_stateful_vjp(dy, dx, a, B, C, D, u, x0):
-    """Mirror of refssm.diagonal_ssm_stateful_vjp."""
     arguments = (a[..., None, :], B, C, D, u)
     da, *others = _gradients(dy, dx, arguments, x0, no_resets(u.shape[-2]))
     return da[..., 0, :], *others
 
 
+@mirror(DIAGONAL_SSM_VARYING_STATEFUL)
 def diagonal_ssm_varying_stateful(a, B, C, D, u, x0):
-    """Mirror of refssm.diagonal_ssm_varying_stateful."""
     x = states(a, B, u, x0, no_resets(u.shape[-2]))
     y = applied(C, x) + applied(D, u)
     return y, last_state(x, x0, y)
 
 
+@mirror(DIAGONAL_SSM_VARYING_STATEFUL)
 def diagonal_ssm_varying_stateful_vjp(dy, dx, a, B, C, D, u, x0):
-    """Mirror of refssm.diagonal_ssm_varying_stateful_vjp."""
     return _gradients(dy, dx, (a, B, C, D, u), x0, no_resets(u.shape[-2]))
-
-
-diagonal_ssm = DIAGONAL_SSM.checked(diagonal_ssm, COMPILED_TYPES)
-diagonal_ssm_vjp = DIAGONAL_SSM.checked_vjp(diagonal_ssm_vjp, COMPILED_TYPES)
-diagonal_ssm_varying = DIAGONAL_SSM_VARYING.checked(diagonal_ssm_varying, COMPILED_TYPES)
-diagonal_ssm_varying_vjp = DIAGONAL_SSM_VARYING.checked_vjp(
-    diagonal_ssm_varying_vjp, COMPILED_TYPES
-)
-diagonal_ssm_stateful = DIAGONAL_SSM_STATEFUL.checked(diagonal_ssm_stateful, COMPILED_TYPES)
-diagonal_ssm_stateful_vjp = DIAGONAL_SSM_STATEFUL.checked_vjp(
-    diagonal_ssm_stateful_vjp, COMPILED_TYPES
-)
-diagonal_ssm_varying_stateful = DIAGONAL_SSM_VARYING_STATEFUL.checked(
-    diagonal_ssm_varying_stateful, COMPILED_TYPES
-)
-diagonal_ssm_varying_stateful_vjp = DIAGONAL_SSM_VARYING_STATEFUL.checked_vjp(
-    diagonal_ssm_varying_stateful_vjp, COMPILED_TYPES
-)

@@ -9,9 +9,9 @@ scan of length 1.
 
 import numpy as np
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import begun, gufunc
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.rows import over_rows
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM, LINEAR_SCAN_PACKED, LINEAR_STEP
@@ -96,13 +96,13 @@ def at_rest(a) -> np.ndarray:
     return np.zeros(a.shape[-1], np.finfo(a.dtype).dtype)
 
 
+@mirror(LINEAR_SCAN)
 def linear_scan(a, b):
-    """Mirror of refssm.linear_scan."""
     return scan(a, b, at_rest(a), begun(a.shape[-2]))
 
 
+@mirror(LINEAR_SCAN)
 def linear_scan_vjp(dx, a, b):
-    """Mirror of refssm.linear_scan_vjp."""
     return _pulled_back(dx, a, b, at_rest(a), begun(a.shape[-2]))[:2]
 
 
@@ -112,42 +112,33 @@ def _pulled_back(dx, a, b, x0, resets):
     return unbroadcast_each(gradients, (a, b, x0))
 
 
+@mirror(LINEAR_SCAN_FROM)
 def linear_scan_from(a, b, x0):
-    """Mirror of refssm.linear_scan_from."""
     return scan(a, b, x0, no_resets(a.shape[-2]))
 
 
+@mirror(LINEAR_SCAN_FROM)
 def linear_scan_from_vjp(dx, a, b, x0):
-    """Mirror of refssm.linear_scan_from_vjp."""
     return _pulled_back(dx, a, b, x0, no_resets(a.shape[-2]))
 
 
+@mirror(LINEAR_SCAN_PACKED)
 def linear_scan_packed(a, b, resets):
-    """Mirror of refssm.linear_scan_packed."""
     return scan(a, b, at_rest(a), resets | begun(a.shape[-2]))
 
 
+@mirror(LINEAR_SCAN_PACKED)
 def linear_scan_packed_vjp(dx, a, b, resets):
-    """Mirror of refssm.linear_scan_packed_vjp."""
     return *_pulled_back(dx, a, b, at_rest(a), resets | begun(a.shape[-2]))[:2], None
 
 
+@mirror(LINEAR_STEP)
 def linear_step(a, b, x):
-    """Mirror of refssm.linear_step."""
     return scan(a[..., None, :], b[..., None, :], x, no_resets(1))[..., 0, :]
 
 
+@mirror(LINEAR_STEP)
 def linear_step_vjp(dx_next, a, b, x):
-    """Mirror of refssm.linear_step_vjp: two products, in NumPy."""
+    """Two products, in NumPy."""
     db = dx_next.astype(np.result_type(dx_next, a, b, x))
     return unbroadcast_each((x.conj() * db, db, a.conj() * db), (a, b, x))
-
-
-linear_scan = LINEAR_SCAN.checked(linear_scan, COMPILED_TYPES)
-linear_scan_vjp = LINEAR_SCAN.checked_vjp(linear_scan_vjp, COMPILED_TYPES)
-linear_scan_from = LINEAR_SCAN_FROM.checked(linear_scan_from, COMPILED_TYPES)
-linear_scan_from_vjp = LINEAR_SCAN_FROM.checked_vjp(linear_scan_from_vjp, COMPILED_TYPES)
-linear_scan_packed = LINEAR_SCAN_PACKED.checked(linear_scan_packed, COMPILED_TYPES)
-linear_scan_packed_vjp = LINEAR_SCAN_PACKED.checked_vjp(linear_scan_packed_vjp, COMPILED_TYPES)
-linear_step = LINEAR_STEP.checked(linear_step, COMPILED_TYPES)
-linear_step_vjp = LINEAR_STEP.checked_vjp(linear_step_vjp, COMPILED_TYPES)

@@ -7,9 +7,9 @@ gradients use the ungated outputs of the adjoint, which computes the states agai
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
 # (a gufunc allocates its outputs; pyright does not know that)
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm.jit._compiling.gufunc import begun, in_kind_of
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit.selective_scan.kernels import at_rest, gated_back, gated_scan
 from refssm.scan.blocks import no_resets
 from refssm.selective_scan import MAMBA_SCAN, MAMBA_SCAN_PACKED, MAMBA_SCAN_STATEFUL, MAMBA_STEP
@@ -29,36 +29,36 @@ def _gated_back(dy, dx, arguments, x0, resets):
     return unbroadcast_each(gradients, (*arguments, x0))
 
 
+@mirror(MAMBA_SCAN)
 def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
-    """Mirror of refssm.mamba_scan."""
     return _gated((u, dt, A, B, C, D, z, dt_bias), at_rest(A), begun(u.shape[-1]))[0]
 
 
+@mirror(MAMBA_SCAN)
 def mamba_scan_vjp(dy, u, dt, A, B, C, D, z, dt_bias):
-    """Mirror of refssm.mamba_scan_vjp."""
     arguments, rest = (u, dt, A, B, C, D, z, dt_bias), at_rest(A)
     return _gated_back(dy, rest, arguments, rest, begun(u.shape[-1]))[:-1]
 
 
+@mirror(MAMBA_SCAN_STATEFUL)
 def mamba_scan_stateful(u, dt, A, B, C, D, z, dt_bias, x0):
-    """Mirror of refssm.mamba_scan_stateful."""
     return _gated((u, dt, A, B, C, D, z, dt_bias), x0, no_resets(u.shape[-1]))
 
 
+@mirror(MAMBA_SCAN_STATEFUL)
 def mamba_scan_stateful_vjp(dy, dx, u, dt, A, B, C, D, z, dt_bias, x0):
-    """Mirror of refssm.mamba_scan_stateful_vjp."""
     arguments = u, dt, A, B, C, D, z, dt_bias
     return _gated_back(dy, dx, arguments, x0, no_resets(u.shape[-1]))
 
 
+@mirror(MAMBA_SCAN_PACKED)
 def mamba_scan_packed(u, dt, A, B, C, D, z, dt_bias, resets):
-    """Mirror of refssm.mamba_scan_packed."""
     resets = resets | begun(u.shape[-1])
     return _gated((u, dt, A, B, C, D, z, dt_bias), at_rest(A), resets)[0]
 
 
+@mirror(MAMBA_SCAN_PACKED)
 def mamba_scan_packed_vjp(dy, u, dt, A, B, C, D, z, dt_bias, resets):
-    """Mirror of refssm.mamba_scan_packed_vjp."""
     arguments, rest = (u, dt, A, B, C, D, z, dt_bias), at_rest(A)
     resets = resets | begun(u.shape[-1])
     return *_gated_back(dy, rest, arguments, rest, resets)[:-1], None
@@ -78,26 +78,17 @@ def _one_step(u, dt, A, B, C, D, z, dt_bias):
     )
 
 
+@mirror(MAMBA_STEP)
 def mamba_step(u, dt, A, B, C, D, z, dt_bias, x):
-    """Mirror of refssm.mamba_step: a scan of length 1."""
+    """A scan of length 1."""
     y, x_next = _gated(_one_step(u, dt, A, B, C, D, z, dt_bias), x, no_resets(1))
     return y[..., 0], x_next
 
 
+@mirror(MAMBA_STEP)
 def mamba_step_vjp(dy, dx_next, u, dt, A, B, C, D, z, dt_bias, x):
-    """Mirror of refssm.mamba_step_vjp."""
     arguments = _one_step(u, dt, A, B, C, D, z, dt_bias)
     gradients = _gated_back(dy[..., None], dx_next, arguments, x, no_resets(1))
     du, ddt, dA, dB, dC, dD, dz, ddt_bias, dx = gradients
     dB, dC = dB[..., 0, :], dC[..., 0, :]
     return du[..., 0], ddt[..., 0], dA, dB, dC, dD, dz[..., 0], ddt_bias, dx
-
-
-mamba_scan = MAMBA_SCAN.checked(mamba_scan, COMPILED_TYPES)
-mamba_scan_vjp = MAMBA_SCAN.checked_vjp(mamba_scan_vjp, COMPILED_TYPES)
-mamba_scan_stateful = MAMBA_SCAN_STATEFUL.checked(mamba_scan_stateful, COMPILED_TYPES)
-mamba_scan_stateful_vjp = MAMBA_SCAN_STATEFUL.checked_vjp(mamba_scan_stateful_vjp, COMPILED_TYPES)
-mamba_scan_packed = MAMBA_SCAN_PACKED.checked(mamba_scan_packed, COMPILED_TYPES)
-mamba_scan_packed_vjp = MAMBA_SCAN_PACKED.checked_vjp(mamba_scan_packed_vjp, COMPILED_TYPES)
-mamba_step = MAMBA_STEP.checked(mamba_step, COMPILED_TYPES)
-mamba_step_vjp = MAMBA_STEP.checked_vjp(mamba_step_vjp, COMPILED_TYPES)

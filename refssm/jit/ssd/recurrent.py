@@ -1,8 +1,8 @@
 """Numba mirrors of refssm.ssd.recurrent and .packed: one kernel for each direction."""
 
-from refssm._declaration.operator import COMPILED_TYPES
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import begun, in_kind_of
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit.ssd.kernels import at_rest, pulled_back, scan
 from refssm.scan.blocks import no_resets
 from refssm.ssd import (
@@ -13,13 +13,13 @@ from refssm.ssd import (
 )
 
 
+@mirror(SSD_RECURRENT)
 def ssd_recurrent(x, log_a, B, C):
-    """Mirror of refssm.ssd_recurrent."""
     return scan(x, log_a, B, C, at_rest(x, B), begun(x.shape[-2]))[0]
 
 
+@mirror(SSD_RECURRENT)
 def ssd_recurrent_vjp(dy, x, log_a, B, C):
-    """Mirror of refssm.ssd_recurrent_vjp."""
     return back_from_rest(dy, x, log_a, B, C, begun(x.shape[-2]))
 
 
@@ -30,8 +30,8 @@ def back_from_rest(dy, x, log_a, B, C, resets):
     return unbroadcast_each(gradients[:-1], (x, log_a, B, C))
 
 
+@mirror(SSD_RECURRENT_STATEFUL)
 def ssd_recurrent_stateful(x, log_a, B, C, S0):
-    """Mirror of refssm.ssd_recurrent_stateful."""
     return _resumed(x, log_a, B, C, S0)
 
 
@@ -41,30 +41,31 @@ def _resumed(x, log_a, B, C, S0):
     return y, in_kind_of(S, x, log_a, B, S0)
 
 
+@mirror(SSD_RECURRENT_STATEFUL)
 def ssd_recurrent_stateful_vjp(dy, dS, x, log_a, B, C, S0):
-    """Mirror of refssm.ssd_recurrent_stateful_vjp."""
     gradients = pulled_back(dy, dS, x, log_a, B, C, S0, no_resets(x.shape[-2]))
     return unbroadcast_each(gradients, (x, log_a, B, C, S0))
 
 
+@mirror(SSD_RECURRENT_PACKED)
 def ssd_recurrent_packed(x, log_a, B, C, resets):
-    """Mirror of refssm.ssd_recurrent_packed."""
     return scan(x, log_a, B, C, at_rest(x, B), resets | begun(x.shape[-2]))[0]
 
 
+@mirror(SSD_RECURRENT_PACKED)
 def ssd_recurrent_packed_vjp(dy, x, log_a, B, C, resets):
-    """Mirror of refssm.ssd_recurrent_packed_vjp."""
     return *back_from_rest(dy, x, log_a, B, C, resets | begun(x.shape[-2])), None
 
 
+@mirror(SSD_STEP)
 def ssd_step(x, log_a, B, C, S):
-    """Mirror of refssm.ssd_step: a scan of length 1."""
+    """A scan of length 1."""
     y, S_next = _resumed(*_one_step(x, log_a, B, C), S)
     return y[..., 0, :], S_next
 
 
+@mirror(SSD_STEP)
 def ssd_step_vjp(dy, dS_next, x, log_a, B, C, S):
-    """Mirror of refssm.ssd_step_vjp."""
     arguments = _one_step(x, log_a, B, C)
     gradients = pulled_back(dy[..., None, :], dS_next, *arguments, S, no_resets(1))
     dx, dlog_a, dB, dC, dS = unbroadcast_each(gradients, (*arguments, S))
@@ -74,17 +75,3 @@ def ssd_step_vjp(dy, dS_next, x, log_a, B, C, S):
 def _one_step(x, log_a, B, C):
     """The arguments of a scan of length 1."""
     return x[..., None, :], log_a[..., None], B[..., None, :], C[..., None, :]
-
-
-ssd_recurrent = SSD_RECURRENT.checked(ssd_recurrent, COMPILED_TYPES)
-ssd_recurrent_vjp = SSD_RECURRENT.checked_vjp(ssd_recurrent_vjp, COMPILED_TYPES)
-ssd_recurrent_stateful = SSD_RECURRENT_STATEFUL.checked(ssd_recurrent_stateful, COMPILED_TYPES)
-ssd_recurrent_stateful_vjp = SSD_RECURRENT_STATEFUL.checked_vjp(
-    ssd_recurrent_stateful_vjp, COMPILED_TYPES
-)
-ssd_recurrent_packed = SSD_RECURRENT_PACKED.checked(ssd_recurrent_packed, COMPILED_TYPES)
-ssd_recurrent_packed_vjp = SSD_RECURRENT_PACKED.checked_vjp(
-    ssd_recurrent_packed_vjp, COMPILED_TYPES
-)
-ssd_step = SSD_STEP.checked(ssd_step, COMPILED_TYPES)
-ssd_step_vjp = SSD_STEP.checked_vjp(ssd_step_vjp, COMPILED_TYPES)

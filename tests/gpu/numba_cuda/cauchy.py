@@ -12,7 +12,7 @@ from gpu.numba_cuda.launch import THREADS, NumbaKernel
 
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm_gpu._launching.arrays import blocks, unbroadcast_each
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 
 
 def cauchy_sums(field):
@@ -112,23 +112,19 @@ def _given(batch, field, arrays):
     return [x for array in arrays for x in batch.given(array, 1, field.name)]
 
 
+@mirror(CAUCHY_KERNEL)
 def cauchy_kernel(v, w, z):
-    """Mirror of refssm.cauchy_kernel."""
     batch, field = Batch((v, w, z), (1, 1, 1)), field_of(v, w, z)
     k = batch.new(z.shape[-1:], field.name)
     SUMS(field, *_shape(*k.shape), *_given(batch, field, (v, w, z)), k)
     return batch.unfolded(k)
 
 
+@mirror(CAUCHY_KERNEL)
 def cauchy_kernel_vjp(dk, v, w, z):
-    """Mirror of refssm.cauchy_kernel_vjp."""
     batch, field = Batch((dk, v, w, z), (1, 1, 1, 1)), field_of(dk, v, w, z)
     given = batch.given(dk, 1, field.name)[0], *_given(batch, field, (v, w, z))
     dv, dw, dz = (batch.new(x.shape[-1:], field.name) for x in (v, w, z))
     POLES(field, *_shape(*dv.shape), *given, dv, dw)
     NODES(field, *_shape(*dz.shape), *given, dz)
     return unbroadcast_each(tuple(map(batch.unfolded, (dv, dw, dz))), (v, w, z))
-
-
-cauchy_kernel_vjp = checked_vjp(CAUCHY_KERNEL, cauchy_kernel_vjp)
-cauchy_kernel = checked(CAUCHY_KERNEL, cauchy_kernel)

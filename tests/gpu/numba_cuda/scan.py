@@ -14,7 +14,7 @@ from gpu.numba_cuda.launch import THREADS, NumbaKernel
 
 from refssm.scan import LINEAR_SCAN
 from refssm_gpu._launching.arrays import blocks, unbroadcast_each
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 
 STEPS = 8  # of a piece
 COLUMNS = 32  # side by side at most: a warp reads one row of memory
@@ -127,14 +127,14 @@ def _scanned(batch, field, a, b):
     return x
 
 
+@mirror(LINEAR_SCAN)
 def linear_scan(a, b):
-    """Mirror of refssm.linear_scan."""
     batch = Batch((a, b), (2, 2))
     return batch.unfolded(_scanned(batch, field_of(a, b), a, b))
 
 
+@mirror(LINEAR_SCAN)
 def linear_scan_vjp(dx, a, b):
-    """Mirror of refssm.linear_scan_vjp."""
     _, da, g = states_and_adjoint(dx, a, b)
     return unbroadcast_each((da, g), (a, b))
 
@@ -147,7 +147,3 @@ def states_and_adjoint(dx, a, b):
     cotangent, _ = batch.given(dx, 2, field.name)
     ADJOINT(field, *_shape(*x.shape), cotangent, *batch.given(a, 2, field.name), x, da, g)
     return tuple(map(batch.unfolded, (x, da, g)))
-
-
-linear_scan_vjp = checked_vjp(LINEAR_SCAN, linear_scan_vjp)
-linear_scan = checked(LINEAR_SCAN, linear_scan)

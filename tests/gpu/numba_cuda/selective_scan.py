@@ -15,7 +15,7 @@ from gpu.numba_cuda.scan import states_and_adjoint
 
 from refssm.selective_scan import SELECTIVE_SCAN
 from refssm_gpu._launching.arrays import blocks, namespace, unbroadcast_each
-from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.checked import mirror
 
 STEPS = 16  # of a tile; 32 KiB of shared memory for complex128
 TERMS = STEPS * THREADS
@@ -66,8 +66,8 @@ def _shape(rows: int, n: int) -> tuple[tuple[int], tuple[int, int]]:
     return (blocks(rows, side),), (width, side)
 
 
+@mirror(SELECTIVE_SCAN)
 def selective_scan(u, dt, A, B, C):
-    """Mirror of refssm.selective_scan."""
     arrays, cores = (u, dt, A, B, C), (1, 1, 1, 2, 2)
     batch, field = Batch(arrays, cores), field_of(*arrays)
     types = [str(field.real) if x is dt else field.name for x in arrays]
@@ -79,8 +79,9 @@ def selective_scan(u, dt, A, B, C):
     return batch.unfolded(y)
 
 
+@mirror(SELECTIVE_SCAN)
 def selective_scan_vjp(dy, u, dt, A, B, C):
-    """Mirror of refssm.selective_scan_vjp: kernels of linear scans, and sums of whole arrays."""
+    """Kernels of linear scans, and sums of whole arrays."""
     xp, step, drive = namespace(u), dt[..., None], (dt * u)[..., None]
     a = xp.exp(step * A[..., None, :])
     x, da, g = states_and_adjoint(C.conj() * dy[..., None], a, drive * B)
@@ -90,7 +91,3 @@ def selective_scan_vjp(dy, u, dt, A, B, C):
     dA = xp.sum(step * e, axis=-2)
     gradients = du, ddt, dA, drive.conj() * g, x.conj() * dy[..., None]
     return unbroadcast_each(gradients, (u, dt, A, B, C))
-
-
-selective_scan_vjp = checked_vjp(SELECTIVE_SCAN, selective_scan_vjp)
-selective_scan = checked(SELECTIVE_SCAN, selective_scan)
