@@ -14,6 +14,5 @@ from refssm.scan.diagonal import *
 from refssm.scan.diagonal_real import *
 from refssm.scan.diagonal_stateful import *
 from refssm.scan.linear import *
-from refssm.scan.packed import *
 
 export(globals())

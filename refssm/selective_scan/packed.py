@@ -5,7 +5,7 @@ import numpy as np
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm.domains import resets, states
-from refssm.scan.packed import LINEAR_SCAN_PACKED
+from refssm.scan.linear import LINEAR_SCAN_PACKED
 from refssm.selective_scan.selective import SELECTIVE_SCAN, at_rest, discretized, pulled_back
 
 STEP_DOMAINS = {**SELECTIVE_SCAN.inputs, "x": states}
