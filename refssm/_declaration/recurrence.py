@@ -15,6 +15,7 @@ A role brings two functions. What a form does not have is None:
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -258,12 +259,12 @@ class Recurrence:
     @property
     def _dims(self) -> list[str]:
         """The core dimensions of each input of the form from rest, "l,n"."""
-        return self.signature.split("->")[0].strip("()").split("),(")
+        return re.findall(r"\(([^)]*)\)", self.signature)[: len(self.inputs)]
 
     @property
     def _output_dims(self) -> str:
         """The core dimensions of the output."""
-        return self.signature.split("->")[1].strip("()")
+        return re.findall(r"\(([^)]*)\)", self.signature)[-1]
 
     def _signature(self, form: str) -> str:
         extra, dims, outputs = self._extra(form), self._dims, [self._output_dims]
@@ -325,7 +326,7 @@ class Recurrence:
             assert formula.endswith(START), f"{self.name}: its formula ends with {START!r}"
             formula = formula.removesuffix(START) + STARTS[kind].format(**said)
             text = fill(" ".join((TEXTS[kind] + LAST).split()).format(**said), 100)
-        return f"{formula}\n\n{text}\n\n>>> import refssm\n{self.examples[form]}"
+        return f"{formula}\n\n{text}\n\n>>> import refssm\n{inspect.cleandoc(self.examples[form])}"
 
     def _vjp_doc(self, form: str) -> str:
         """The docstring of a form's VJP."""

@@ -104,13 +104,19 @@ LINEAR = Recurrence(
 
     The adjoint of the scan is the scan in reverse time, with conjugate decays.""",
     examples={
-        "plain": """>>> refssm.linear_scan([[0.5], [0.5], [0.5]], [[1.0], [0.0], [2.0]]).ravel()
-array([1.  , 0.5 , 2.25])""",
-        "stateful": """>>> refssm.linear_scan_from([[0.5], [0.5]], [[0.0], [2.0]], [1.0]).ravel()
-array([0.5 , 2.25])""",
-        "packed": """>>> a, b = [[0.5], [0.5], [0.5]], [[1.0], [1.0], [1.0]]
->>> refssm.linear_scan_packed(a, b, [False, False, True]).ravel()
-array([1. , 1.5, 1. ])""",
+        "plain": """
+        >>> refssm.linear_scan([[0.5], [0.5], [0.5]], [[1.0], [0.0], [2.0]]).ravel()
+        array([1.  , 0.5 , 2.25])
+        """,
+        "stateful": """
+        >>> refssm.linear_scan_from([[0.5], [0.5]], [[0.0], [2.0]], [1.0]).ravel()
+        array([0.5 , 2.25])
+        """,
+        "packed": """
+        >>> a, b = [[0.5], [0.5], [0.5]], [[1.0], [1.0], [1.0]]
+        >>> refssm.linear_scan_packed(a, b, [False, False, True]).ravel()
+        array([1. , 1.5, 1. ])
+        """,
     },
     citation="blelloch1990prefix, §1.4",
     citation_of_packed="blelloch1990prefix, §1.5",
