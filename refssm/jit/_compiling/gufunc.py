@@ -93,9 +93,16 @@ def begun(l: int) -> np.ndarray:
     return np.arange(l) == 0
 
 
+def started(rest, state, resets, l: int):
+    """The state and the resets of a scan over l steps, where None means rest, or one sequence."""
+    if state is None:
+        return rest, begun(l) if resets is None else resets | begun(l)
+    return state, np.zeros(l, bool) if resets is None else resets
+
+
 def in_kind_of(x, *arguments):
     """The real part of x where all it is made of is real: the other outputs may be complex."""
-    real = x.dtype.kind == "c" and not any(np.iscomplexobj(a) for a in arguments)
+    real = x.dtype.kind == "c" and not any(a is not None and np.iscomplexobj(a) for a in arguments)
     return x.real.copy() if real else x
 
 
