@@ -19,9 +19,11 @@ from refssm.bench.results.card_bars import standings
 from refssm.bench.results.rows import Group, Row, Work
 from refssm.conformance.calling.finding import short
 from refssm.conformance.file_errors import DOCUMENT, UNREADABLE, contents, write_whole
+from refssm.conformance.record_lines import record_lines
 from refssm.conformance.usage_error import UsageError
 
 SCHEMA = 1
+LISTS = ("machine", "works", "rows", "growth")  # each item on a line of its own
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def text(run: Document) -> str:
         "works": [_work(group, run.rates) for group in run.groups],
         "growth": list(run.growth),
     }
-    return json.dumps(_finite(document), indent=1, ensure_ascii=False) + "\n"
+    return record_lines(_finite(document), LISTS)
 
 
 def _work(group: Group, rates: Rates) -> dict:
