@@ -39,7 +39,7 @@ def page(text: str, written: str) -> str:
 
 def written(stored: dict) -> str:
     """The tables of stored runs as Markdown, with the machine and the settings."""
-    result = [digits.Found(**run) for run in stored["runs"]]
+    result = [digits.TrainedLayer(**run) for run in stored["runs"]]
     model = ", ".join(f"{n} = {v}" for n, v in (stored["model"] | stored["plan"]).items())
     by_name = {name: [r.seconds for r in runs] for name, runs in digits.by_layer(result).items()}
     times = ", ".join(f"{name} {sum(s) / len(s):.0f}" for name, s in by_name.items())
@@ -115,7 +115,7 @@ def write(folders: list[str]) -> None:
     else:
         stored = {**run(cores()), "usual": stored["usual"]}
     checkpoint.write_whole(RUNS, text(stored).encode())
-    digits.draw(PICTURE, [digits.Found(**r) for r in stored["runs"]])
+    digits.draw(PICTURE, [digits.TrainedLayer(**r) for r in stored["runs"]])
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), written(stored)), encoding="utf-8")
 
 

@@ -26,12 +26,12 @@ def compiled(types, signature):
 
     def decorate(function):
         assert function.__closure__ is None, "Numba finds no compiled function with a closure again"
-        return Threaded(Kernel(function, types, signature), signature)
+        return Threaded(GufuncKernel(function, types, signature), signature)
 
     return decorate
 
 
-class Kernel:
+class GufuncKernel:
     """A function as a gufunc of several types, each compiled when it is first needed: a program
     that uses one function in single precision waits for that one only."""
 
