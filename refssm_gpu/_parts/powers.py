@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from refssm_gpu._launching.arrays import Array, blocks, contiguous, empty, expanded, namespace
-from refssm_gpu._launching.kernel import FIELDS, Kernel, record
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import FIELDS, Kernel, record, target
 
 COLUMNS = 64  # of both tables' kernels, see vandermonde.cuh
 ROWS = {"float32": 4, "complex64": 4, "float64": 2, "complex128": 2}  # of a thread; or 1

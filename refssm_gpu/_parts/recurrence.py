@@ -23,8 +23,7 @@ from refssm_gpu._launching.arrays import (
     namespace,
 )
 from refssm_gpu._launching.batch import Batch, batch, in_every_row
-from refssm_gpu._launching.kernel import FIELDS, Instance, Kernel, record
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import FIELDS, Instance, Kernel, record, target
 
 BLOCK = 128
 LANES = (1, 4, 16)  # threads side by side in a block; the others split time

@@ -16,8 +16,7 @@ from refssm_gpu._launching.arrays import (
     unbroadcast_and_round,
 )
 from refssm_gpu._launching.checked import mirror
-from refssm_gpu._launching.kernel import COMPLEX, FIELDS, Kernel, instances, record
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import COMPLEX, FIELDS, Kernel, instances, record, target
 
 NODES = {"float32": 512, "float64": 512, "complex64": 512, "complex128": 256}  # of a block
 CHUNK, LONGEST = 256, 2048  # nodes in shared memory; of a block that sums over nodes

@@ -11,8 +11,7 @@ import numpy as np
 from refssm_gpu._algebra.parts import conj
 from refssm_gpu._launching.arrays import Array, blocks, contiguous, empty, namespace
 from refssm_gpu._launching.batch import Batch, batch
-from refssm_gpu._launching.kernel import Kernel, instances, record
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import Kernel, instances, record, target
 
 RANKS = (1, 2)
 THREADS = 128  # of a block; nodes of a block that sums over modes

@@ -8,8 +8,7 @@ import numpy as np
 
 from refssm_gpu._launching.arrays import blocks, empty, is_complex, namespace, widened
 from refssm_gpu._launching.batch import batch
-from refssm_gpu._launching.kernel import COMPLEX, Kernel, instances, record
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import COMPLEX, Kernel, instances, record, target
 
 THREADS = 128
 NODES = (1, 2)  # of a thread

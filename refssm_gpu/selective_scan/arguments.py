@@ -14,8 +14,7 @@ import numpy as np
 
 from refssm_gpu._launching.arrays import Array, accumulated, blocks, common, expanded, real_type
 from refssm_gpu._launching.batch import Batch, batch
-from refssm_gpu._launching.kernel import record
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import record, target
 from refssm_gpu._parts.recurrence import Plan
 
 RESIDENT = 2  # blocks for each multiprocessor, below which time is cut into pieces

@@ -20,8 +20,7 @@ from refssm_gpu._launching.arrays import (
     unbroadcast_and_round,
 )
 from refssm_gpu._launching.batch import INNER
-from refssm_gpu._launching.kernel import FIELDS, Kernel, Marked, instances
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import FIELDS, Kernel, Marked, instances, target
 from refssm_gpu.ssd.rows import OF_B, OF_C, OF_S0, OF_X, Rows, rows_of
 
 BLOCK = 128

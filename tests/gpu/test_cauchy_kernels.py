@@ -11,7 +11,7 @@ from planting_kernels import plant
 from refssm.cauchy import CAUCHY_KERNEL, RESOLVENT_AT_ROOTS
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import target
 from refssm_gpu.cauchy import (
     cauchy_kernel,
     cauchy_kernel_vjp,

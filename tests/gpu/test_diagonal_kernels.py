@@ -11,7 +11,7 @@ from refssm.catalog import OPERATORS
 from refssm.diagonal import DIAGONAL_KERNEL_BILINEAR
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import target
 from refssm_gpu._parts import modes
 from refssm_gpu.diagonal import ema
 

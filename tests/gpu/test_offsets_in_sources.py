@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from refssm_gpu._launching.source import KERNELS, inlined
+from refssm_gpu._launching.kernel import KERNELS, inlined
 
 FILES = sorted(KERNELS.rglob("*.cuh"))
 BOUNDED = re.compile(r"\b(?:least|min|inside)\((?:[^()]|\([^()]*\))*\)")  # at most their constant

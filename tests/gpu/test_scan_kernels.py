@@ -15,7 +15,7 @@ import refssm
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import target
 from refssm_gpu._parts import recurrence
 from refssm_gpu._parts.recurrence import INSTANCES
 from refssm_gpu.scan import (

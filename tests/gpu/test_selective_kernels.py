@@ -16,7 +16,7 @@ from refssm.selective_scan import SELECTIVE_SCAN
 from refssm_gpu import selective_scan as mirrors
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import target
 from refssm_gpu.selective_scan import arguments, kernels
 from refssm_gpu.selective_scan.arguments import Given
 

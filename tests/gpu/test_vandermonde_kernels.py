@@ -9,7 +9,7 @@ from planting_kernels import plant
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import target
 from refssm_gpu._parts import powers
 from refssm_gpu._parts.powers import later_sums, moments, sums
 from refssm_gpu.vandermonde import (

@@ -15,9 +15,7 @@ import numpy as np
 from gpu.gate.compiled import Compiled, compiled
 from gpu.gate.occupancy import SHARED_OF_BLOCK, Card
 
-from refssm_gpu._launching.kernel import Instance, Kernel
-from refssm_gpu._launching.source import inlined
-from refssm_gpu._launching.target import replaced
+from refssm_gpu._launching.kernel import Instance, Kernel, inlined, replaced
 
 POINTER = 8  # bytes
 _BOUNDS = r"__launch_bounds__\s*\([^)]*\)\s*"
