@@ -3,7 +3,7 @@
 from inspect import unwrap
 
 from refssm.cauchy import CAUCHY_KERNEL_PAIRS
-from refssm_gpu._algebra.pairs import folded, paired
+from refssm_gpu._algebra.parts import folded, paired
 from refssm_gpu._launching.checked import mirror
 from refssm_gpu.cauchy import kernel
 

@@ -7,8 +7,8 @@ the period, backwards, and one convolution replaces two.
 from __future__ import annotations
 
 from refssm.convolution import BIDIRECTIONAL_CONVOLUTION, BIDIRECTIONAL_CONVOLUTION_SHIFTED
-from refssm_gpu._algebra.lengths import good_length
 from refssm_gpu._algebra.parts import along, batch_of
+from refssm_gpu._algebra.transforms import good_length
 from refssm_gpu._launching.arrays import Array, namespace, unbroadcast
 from refssm_gpu._launching.checked import mirror
 from refssm_gpu.convolution.transforms import convolved, correlated, gradients, of_one_type

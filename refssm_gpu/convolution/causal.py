@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from refssm.convolution import CAUSAL_CONVOLUTION
-from refssm_gpu._algebra.lengths import good_length
+from refssm_gpu._algebra.transforms import good_length
 from refssm_gpu._launching.checked import mirror
 from refssm_gpu.convolution.transforms import convolved, correlated, gradients
 

@@ -11,8 +11,7 @@ from refssm.discretize import (
     DISCRETIZE_EULER,
     DISCRETIZE_GBT,
 )
-from refssm_gpu._algebra.parts import adjoint, for_every, identity
-from refssm_gpu._algebra.solving import solve
+from refssm_gpu._algebra.parts import adjoint, for_every, identity, solve
 from refssm_gpu._launching.arrays import Array, namespace
 from refssm_gpu._launching.checked import mirror
 from refssm_gpu.discretize.blocks import scaled, through_steps

@@ -6,8 +6,7 @@ E = I − Ā = dt R P V − dt diag(R w),   I + Ā = 2 (I − ½dt A)⁻¹,   B�
 
 from __future__ import annotations
 
-from refssm_gpu._algebra.parts import adjoint, applied, conj, identity
-from refssm_gpu._algebra.solving import solve
+from refssm_gpu._algebra.parts import adjoint, applied, conj, identity, solve
 from refssm_gpu._launching.arrays import Array, namespace
 
 

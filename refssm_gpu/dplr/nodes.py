@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from math import prod
 
-from refssm_gpu._algebra.parts import applied, batch_of, conj
-from refssm_gpu._algebra.solving import solve
+from refssm_gpu._algebra.parts import applied, batch_of, conj, solve
 from refssm_gpu._launching.arrays import Array, namespace
 from refssm_gpu.dplr import small_rank
 

@@ -7,8 +7,7 @@ build NumPy raises its LinAlgError for the whole call.
 from __future__ import annotations
 
 from refssm.hankel import TRANSFER, TRANSFER_DISCRETE
-from refssm_gpu._algebra.parts import adjoint, conj, identity
-from refssm_gpu._algebra.solving import solve
+from refssm_gpu._algebra.parts import adjoint, conj, identity, solve
 from refssm_gpu._launching.arrays import Array, namespace, unbroadcast_each
 from refssm_gpu._launching.checked import mirror
 

@@ -6,8 +6,8 @@ from array_level import called
 
 import refssm
 from refssm_gpu._algebra.exponential import SQUARINGS, exponential, exponentials
-from refssm_gpu._algebra.lengths import FACTORS, good_length
 from refssm_gpu._algebra.recurrence import driven
+from refssm_gpu._algebra.transforms import FACTORS, good_length
 from refssm_gpu.convolution import bidirectional_convolution, causal_convolution
 from refssm_gpu.discretize import discretize_zoh
 from refssm_gpu.hankel import hankel_matrix, markov_parameters, transfer
