@@ -10,6 +10,7 @@ because ω^l = 1. With x = ±log a, Re x ≤ 0, no power overflows, and 1 − e^
 cancel. Logarithms and coefficients are made by one launch, in double precision.
 """
 
+from dataclasses import replace
 from inspect import unwrap
 from math import prod
 
@@ -44,23 +45,12 @@ _FORWARD = Kernel(
     double_inside=True,
     bound="flops",
 )
-_NODES_BACK = Kernel(
-    "cauchy/cauchy.cuh",
-    "cauchy_nodes_back",
-    instances(FIELDS),
-    128,
-    registers=96,
-    double_inside=True,
-    bound="flops",
-)
-_MOMENTS = Kernel(
-    "cauchy/cauchy_moments.cuh",
-    "cauchy_moments",
-    (*instances(FIELDS, (0,)), *instances(COMPLEX, (1,))),
-    128,
-    registers=96,
-    double_inside=True,
-    bound="flops",
+_NODES_BACK = replace(_FORWARD, name="cauchy_nodes_back")
+_MOMENTS = replace(
+    _FORWARD,
+    source="cauchy/cauchy_moments.cuh",
+    name="cauchy_moments",
+    instances=(*instances(FIELDS, (0,)), *instances(COMPLEX, (1,))),
 )
 _SIZES = record("l", "n", "tiles", "rows", "group", "step_z")
 _MOMENT_SIZES = record("l", "n", "span", "pieces", "across", "step_z")

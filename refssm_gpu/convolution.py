@@ -8,6 +8,7 @@ one launch for the outputs and one for all gradients; the parts of a tap's gradi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -190,14 +191,7 @@ _FORWARD = Kernel(
     registers=128,
     bound="memory",
 )
-_BACK = Kernel(
-    "convolution/short_convolution.cuh",
-    "short_convolution_back",
-    KINDS,
-    128,
-    registers=128,
-    bound="memory",
-)
+_BACK = replace(_FORWARD, name="short_convolution_back")
 
 
 def _prepared(u, k, s0, *beside):

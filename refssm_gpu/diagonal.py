@@ -6,7 +6,7 @@ liquid and the shift kernel are array code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -136,14 +136,11 @@ _MODES = Kernel(
     double_inside=True,
     bound="launch",
 )
-_MODES_BACK = Kernel(
-    "diagonal/modes.cuh",
-    "diagonal_modes_back",
-    instances(FIELDS, (HOLD, BILINEAR, SOFTMAX)),
-    BLOCK,
+_MODES_BACK = replace(
+    _MODES,
+    name="diagonal_modes_back",
+    instances=instances(FIELDS, (HOLD, BILINEAR, SOFTMAX)),
     registers=128,
-    double_inside=True,
-    bound="launch",
 )
 _SIZES = record("count", "n", "inner", "l", mask=np.uint32)
 
@@ -217,15 +214,7 @@ _AVERAGES = Kernel(
     double_inside=True,
     bound="launch",
 )
-_AVERAGES_BACK = Kernel(
-    "diagonal/averages.cuh",
-    "average_modes_back",
-    instances(FIELDS),
-    BLOCK,
-    64,
-    double_inside=True,
-    bound="launch",
-)
+_AVERAGES_BACK = replace(_AVERAGES, name="average_modes_back")
 _AVERAGE_SIZES = record("count", "n", "inner", mask=np.uint32)
 
 

@@ -6,6 +6,8 @@ transform; the other kernel is what the stream answers to an impulse.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from refssm.hope import (
@@ -92,15 +94,7 @@ _TRANSFER = Kernel(
     double_inside=True,
     bound="flops",
 )
-_ADJOINT = Kernel(
-    "hope/hope_transfer.cuh",
-    "hope_adjoint",
-    instances(WIDE, COMPLEX),
-    THREADS,
-    registers=168,
-    double_inside=True,
-    bound="flops",
-)
+_ADJOINT = replace(_TRANSFER, name="hope_adjoint", instances=instances(WIDE, COMPLEX))
 # hope_sizes in hope_transfer.cuh
 _NODE_SIZES = record("l", "n", "nodes", "out", "pieces", "span", "inner", "warped", mask=np.uint32)
 
@@ -162,9 +156,7 @@ KINDS = instances(FIELDS, STAGES)
 # cascade_sizes in hope_stream.cuh
 _STREAM_SIZES = record("l", "n", "rows", "inner", "first", mask=np.uint32)
 _STREAM = Kernel("hope/hope_stream.cuh", "hope_stream", KINDS, 128, registers=168, bound="latency")
-_STREAM_BACK = Kernel(
-    "hope/hope_stream.cuh", "hope_stream_back", KINDS, 128, registers=184, bound="latency"
-)
+_STREAM_BACK = replace(_STREAM, name="hope_stream_back", registers=184)
 
 
 def _rotation(dt):

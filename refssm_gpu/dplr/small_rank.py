@@ -6,6 +6,8 @@ one sums over the nodes of each mode. No array has both nodes and modes.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from refssm_gpu._algebra.parts import conj
@@ -29,24 +31,8 @@ _SPECTRUM = Kernel(
     double_inside=True,
     bound="flops",
 )
-_SOLUTIONS = Kernel(
-    "dplr/dplr_nodes.cuh",
-    "dplr_solutions",
-    instances(RANKS),
-    THREADS,
-    registers=168,
-    double_inside=True,
-    bound="flops",
-)
-_GRADIENTS = Kernel(
-    "dplr/dplr_gradients.cuh",
-    "dplr_gradients",
-    instances(RANKS),
-    THREADS,
-    registers=168,
-    double_inside=True,
-    bound="flops",
-)
+_SOLUTIONS = replace(_SPECTRUM, name="dplr_solutions", registers=168)
+_GRADIENTS = replace(_SOLUTIONS, source="dplr/dplr_gradients.cuh", name="dplr_gradients")
 
 _SIZES = record("l", "n", "tiles", "inner", mask=np.uint32)
 _GRADIENT_SIZES = record("l", "n", "span", "pieces", "across", "inner", mask=np.uint32)

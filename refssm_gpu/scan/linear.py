@@ -8,7 +8,7 @@ third scans all pieces at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,25 +112,11 @@ INSTANCES: tuple[Instance, ...] = tuple(
 _FORWARD = Kernel(
     "scan/linear_scan.cuh", "linear_scan", INSTANCES, BLOCK, registers=168, bound="memory"
 )
-_BACK = Kernel(
-    "scan/linear_scan.cuh", "linear_scan_back", INSTANCES, BLOCK, registers=168, bound="memory"
+_BACK = replace(_FORWARD, name="linear_scan_back")
+_TOTALS = replace(
+    _FORWARD, source="scan/linear_scan_pieces.cuh", name="linear_scan_totals", registers=128
 )
-_TOTALS = Kernel(
-    "scan/linear_scan_pieces.cuh",
-    "linear_scan_totals",
-    INSTANCES,
-    BLOCK,
-    registers=128,
-    bound="memory",
-)
-_BACK_TOTALS = Kernel(
-    "scan/linear_scan_pieces.cuh",
-    "linear_scan_back_totals",
-    INSTANCES,
-    BLOCK,
-    registers=128,
-    bound="memory",
-)
+_BACK_TOTALS = replace(_TOTALS, name="linear_scan_back_totals")
 
 
 class Plan(NamedTuple):

@@ -6,7 +6,7 @@ refssm_gpu.scan.linear composes the maps, and the last launch starts every piece
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple
 
@@ -38,46 +38,13 @@ _SCAN = Kernel(
     registers=168,
     bound="special functions",
 )
-_STATES = Kernel(
-    "selective_scan/selective_scan.cuh",
-    "selective_states",
-    _INSTANCES,
-    BLOCK,
-    registers=168,
-    bound="special functions",
-)
-_TOTALS = Kernel(
-    "selective_scan/selective_pieces.cuh",
-    "selective_totals",
-    _INSTANCES,
-    BLOCK,
-    registers=168,
-    bound="special functions",
-)
-_ENDS = Kernel(
-    "selective_scan/selective_pieces.cuh",
-    "selective_back_totals",
-    _INSTANCES,
-    BLOCK,
-    registers=136,
-    bound="special functions",
-)
-_BACK = Kernel(
-    "selective_scan/selective_adjoint.cuh",
-    "selective_back",
-    _INSTANCES,
-    BLOCK,
-    registers=255,
-    bound="flops",
-)
-_GATED_BACK = Kernel(
-    "selective_scan/selective_adjoint.cuh",
-    "mamba_back",
-    _INSTANCES,
-    BLOCK,
-    registers=255,
-    bound="flops",
-)
+_STATES = replace(_SCAN, name="selective_states")
+_PIECES = "selective_scan/selective_pieces.cuh"
+_TOTALS = replace(_SCAN, source=_PIECES, name="selective_totals")
+_ENDS = replace(_SCAN, source=_PIECES, name="selective_back_totals", registers=136)
+_ADJOINT = "selective_scan/selective_adjoint.cuh"
+_BACK = replace(_SCAN, source=_ADJOINT, name="selective_back", registers=255, bound="flops")
+_GATED_BACK = replace(_BACK, name="mamba_back")
 
 
 class Gradients(NamedTuple):

@@ -8,7 +8,7 @@ recurrence. A single chunk from rest needs no states.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,15 +61,7 @@ _STEPS = Kernel(
     marked=_AGAIN,
     bound="memory",
 )
-_STEPS_BACK = Kernel(
-    "ssd/ssd_steps.cuh",
-    "ssd_steps_back",
-    instances(TYPES),
-    BLOCK,
-    registers=224,
-    marked=_AGAIN,
-    bound="memory",
-)
+_STEPS_BACK = replace(_STEPS, name="ssd_steps_back", registers=224)
 
 
 def chunk(kind: np.dtype) -> int:
