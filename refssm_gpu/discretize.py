@@ -110,13 +110,18 @@ def discretize_mamba_vjp(dA_bar, dB_bar, A, B, dt):
 @mirror(DISCRETIZE_GBT)
 def discretize_gbt(A, B, dt, *, alpha):
     """Infinity or NaN where 1/(α dt) is an eigenvalue of A."""
-    M, N, H = _systems(A, B, dt, alpha)
-    return for_every(solve(M, N), solve(M, H))
+    return _solved(A, B, dt, alpha)
 
 
 @mirror(DISCRETIZE_GBT)
 def discretize_gbt_vjp(dA_bar, dB_bar, A, B, dt, *, alpha):
-    return _systems_back(dA_bar, dB_bar, A, B, dt, alpha)
+    return _solved_back(dA_bar, dB_bar, A, B, dt, alpha)
+
+
+def _solved(A, B, dt, alpha):
+    """Ā and B̄ for weight `alpha`."""
+    M, N, H = _systems(A, B, dt, alpha)
+    return for_every(solve(M, N), solve(M, H))
 
 
 def _systems(A: Array, B: Array, dt: Array, alpha: float) -> tuple[Array, Array, Array]:
@@ -130,8 +135,8 @@ def _weighted(I: Array, weight: float, F: Array) -> Array:
     return I + weight * F if weight else I + namespace(F).zeros_like(F)
 
 
-def _systems_back(dA_bar, dB_bar, A, B, dt, alpha):
-    """The gradients of the map for weight `alpha`."""
+def _solved_back(dA_bar, dB_bar, A, B, dt, alpha):
+    """The gradients of `_solved`."""
     M, N, H = _systems(A, B, dt, alpha)
     A_bar, B_bar = solve(M, N), solve(M, H)
     S, T = solve(adjoint(M), dA_bar), solve(adjoint(M), dB_bar)
@@ -152,25 +157,23 @@ def discretize_euler_vjp(dA_bar, dB_bar, A, B, dt):
 @mirror(DISCRETIZE_BILINEAR)
 def discretize_bilinear(A, B, dt):
     """Infinity or NaN where 2/dt is an eigenvalue of A."""
-    M, N, H = _systems(A, B, dt, 0.5)
-    return for_every(solve(M, N), solve(M, H))
+    return _solved(A, B, dt, 0.5)
 
 
 @mirror(DISCRETIZE_BILINEAR)
 def discretize_bilinear_vjp(dA_bar, dB_bar, A, B, dt):
-    return _systems_back(dA_bar, dB_bar, A, B, dt, 0.5)
+    return _solved_back(dA_bar, dB_bar, A, B, dt, 0.5)
 
 
 @mirror(DISCRETIZE_BACKWARD)
 def discretize_backward(A, B, dt):
     """Infinity or NaN where 1/dt is an eigenvalue of A."""
-    M, N, H = _systems(A, B, dt, 1)
-    return for_every(solve(M, N), solve(M, H))
+    return _solved(A, B, dt, 1)
 
 
 @mirror(DISCRETIZE_BACKWARD)
 def discretize_backward_vjp(dA_bar, dB_bar, A, B, dt):
-    return _systems_back(dA_bar, dB_bar, A, B, dt, 1)
+    return _solved_back(dA_bar, dB_bar, A, B, dt, 1)
 
 
 def scaled(A: Array, dt: Array) -> Array:
@@ -271,7 +274,7 @@ def _mapped(w, B, dt, alpha):
 def _mapped_back(dA_bar, dB_bar, w, B, dt, alpha):
     """R = 1/(1 − αz): ∂Ā/∂z = R², ∂B̄/∂dt = R² B, ∂B̄/∂w = α dt² R² B, ∂B̄/∂B = dt R."""
     R = 1 / (1 - alpha * (dt * w))
-    R2, through_B = conj(R * R), namespace(dB_bar).sum(conj(B) * dB_bar, axis=-1)
+    R2, through_B = conj(R * R), _through(B, dB_bar)
     dw = dt * R2 * dA_bar + alpha * dt * dt * R2 * through_B
     dB = conj(dt * R)[..., None] * dB_bar
     ddt = conj(w) * R2 * dA_bar + R2 * through_B
@@ -295,7 +298,7 @@ def discretize_diagonal_euler(w, B, dt):
 
 @mirror(DISCRETIZE_DIAGONAL_EULER)
 def discretize_diagonal_euler_vjp(dA_bar, dB_bar, w, B, dt):
-    ddt = conj(w) * dA_bar + namespace(dB_bar).sum(conj(B) * dB_bar, axis=-1)
+    ddt = conj(w) * dA_bar + _through(B, dB_bar)
     return unbroadcast(dt * dA_bar, w), unbroadcast(dt[..., None] * dB_bar, B), unbroadcast(ddt, dt)
 
 

@@ -11,13 +11,13 @@ Gramians and singular values have no mirror: CuPy has no Schur form and no Lyapu
 from __future__ import annotations
 
 from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS, TRANSFER, TRANSFER_DISCRETE
+from refssm_gpu import krylov
 from refssm_gpu._algebra.parts import adjoint, at_places, conj, identity, solve
 from refssm_gpu._launching.arrays import Array, namespace, unbroadcast, unbroadcast_each
 from refssm_gpu._launching.checked import mirror
-from refssm_gpu.krylov import krylov_kernel, krylov_kernel_vjp
 
-_kernel = krylov_kernel.__wrapped__  # without its checks, and under its own name in messages
-_kernel_vjp = krylov_kernel_vjp.__wrapped__
+_kernel = krylov.krylov_kernel.__wrapped__  # without its checks, and under its own name in messages
+_kernel_vjp = krylov.krylov_kernel_vjp.__wrapped__
 
 
 @mirror(HANKEL_MATRIX)

@@ -17,11 +17,11 @@ from refssm.hippo import (
     HIPPO_RECONSTRUCT_LMU,
     HIPPO_RESCALE,
 )
+from refssm_gpu import discretize
 from refssm_gpu._algebra.exponential import exponential_held
 from refssm_gpu._algebra.parts import adjoint, along, applied, batch_of, conj, counting
 from refssm_gpu._launching.arrays import Array, folded, namespace, real_type, unbroadcast
 from refssm_gpu._launching.checked import mirror
-from refssm_gpu.discretize import discretize_zoh_vjp as _checked_zoh_vjp
 from refssm_gpu.discretize import scaled
 from refssm_gpu.scan.dense import driven
 
@@ -45,7 +45,7 @@ def hippo_rescale_vjp(dA_scaled, dB_scaled, A, B, s):
 # ---- Memories: states by log₂ l rounds of matrix products, no loop over time
 
 
-_zoh_vjp = _checked_zoh_vjp.__wrapped__  # without its checks
+_zoh_vjp = discretize.discretize_zoh_vjp.__wrapped__  # without its checks
 
 
 @mirror(HIPPO_PROJECT)
