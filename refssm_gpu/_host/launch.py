@@ -19,7 +19,7 @@ import numpy as np
 from refssm_gpu._host import arguments as args
 from refssm_gpu._host.build import launch_bound, library
 from refssm_gpu._host.settings import Block, Count, current
-from refssm_gpu._launching.kernel import GRID, Instance, Kernel
+from refssm_gpu._launching.kernel import GRID, Grid, Instance, Kernel
 
 THREADS, SHARED = 1024, 227 * 1024  # of a block
 NAMES_THE_LINE = "python -m refssm_gpu._host.sanitize FAILURE.npz names the line"
@@ -63,12 +63,7 @@ class Host:
     multiprocessors = 8  # so few that tests at small sizes see several blocks a row
 
     def launch(
-        self,
-        kernel: Kernel,
-        instance: Instance,
-        grid: tuple[int, ...],
-        arguments: tuple[Any, ...],
-        shared: int,
+        self, kernel: Kernel, instance: Instance, grid: Grid, arguments: tuple, shared: int
     ) -> None:
         """Run one kernel, as the settings say."""
         name = kernel.expression(instance)
@@ -115,12 +110,12 @@ def flushes(kernel: Kernel, instance: Instance) -> bool:
     return not (kernel.double_inside or DOUBLE & set(map(str, instance)))
 
 
-def full_grid(grid: tuple[int, ...]) -> tuple[int, ...]:
+def full_grid(grid: Grid) -> Grid:
     """The grid with three axes."""
     return (*grid, 1, 1)[:3]
 
 
-def _checked(name: str, grid: tuple[int, ...], block: int, shared: int) -> tuple[int, ...]:
+def _checked(name: str, grid: Grid, block: int, shared: int) -> Grid:
     """The grid with three axes, if a card would take it."""
     most = zip(full_grid(grid), GRID, strict=True)
     if len(grid) > 3 or any(not 0 < n <= largest for n, largest in most):
@@ -132,7 +127,7 @@ def _checked(name: str, grid: tuple[int, ...], block: int, shared: int) -> tuple
     return full_grid(grid)
 
 
-def _blocks(name: str, grid: tuple[int, ...], only: tuple[Block, ...] | None) -> Any:
+def _blocks(name: str, grid: Grid, only: tuple[Block, ...] | None) -> Any:
     """The blocks to run as an array, or None for all."""
     if only is None:
         return None

@@ -31,7 +31,7 @@ from refssm_gpu._host.arguments import Parameter, spans
 from refssm_gpu._host.build import FLAGS, RUNTIME, decisive, instance_flags, kept, run_compiler
 from refssm_gpu._host.launch import TARGET, HostError, flushes, full_grid, parameters
 from refssm_gpu._host.settings import Settings, current
-from refssm_gpu._launching.kernel import KERNELS, Instance, Kernel, replaced
+from refssm_gpu._launching.kernel import KERNELS, Grid, Instance, Kernel, replaced
 
 UNDEFINED = "alignment,signed-integer-overflow,shift,bounds,integer-divide-by-zero,null"
 SANITIZERS = {
@@ -142,7 +142,7 @@ class Recorded:
 
     kernel: Kernel
     instance: Instance
-    grid: tuple[int, ...]
+    grid: Grid
     shared: int
     memory: tuple[bytes, ...]  # arrays; those that overlap are one piece
     arguments: tuple[bytes | tuple[int, int], ...]  # a value, or a piece and an offset in it
@@ -177,12 +177,7 @@ class Recorder:
         self.records: list[Recorded] = []
 
     def launch(
-        self,
-        kernel: Kernel,
-        instance: Instance,
-        grid: tuple[int, ...],
-        arguments: tuple[Any, ...],
-        shared: int,
+        self, kernel: Kernel, instance: Instance, grid: Grid, arguments: tuple, shared: int
     ) -> None:
         """Record one kernel with the memory that it sees."""
         pairs = list(zip(parameters(kernel, instance), arguments, strict=True))
@@ -234,12 +229,7 @@ class _Watching(Recorder):
         self.said = ""
 
     def launch(
-        self,
-        kernel: Kernel,
-        instance: Instance,
-        grid: tuple[int, ...],
-        arguments: tuple[Any, ...],
-        shared: int,
+        self, kernel: Kernel, instance: Instance, grid: Grid, arguments: tuple, shared: int
     ) -> None:
         """Repeat one kernel under the sanitizer, then run it as the host build does."""
         if not self.said:

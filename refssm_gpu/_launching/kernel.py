@@ -22,7 +22,8 @@ import numpy as np
 KERNELS = Path(__file__).parents[1] / "kernels"
 INCLUDE = re.compile(r'^#include "([\w./]+)"\n', re.MULTILINE)
 PLACES = {"": "refssm_gpu._launching.card", "host": "refssm_gpu._host.launch"}
-Instance = tuple[str | int, ...]
+Instance = tuple[str | int, ...]  # template arguments
+Grid = tuple[int, ...]  # blocks along each axis
 # what can limit a kernel: bytes, arithmetic, the special function unit, steps that wait for each
 # other, or the launch itself, which costs more than the work
 BOUNDS = ("memory", "flops", "special functions", "latency", "launch")
@@ -127,12 +128,7 @@ class Target(Protocol):
     multiprocessors: int  # that run blocks at the same time
 
     def launch(
-        self,
-        kernel: Kernel,
-        instance: Instance,
-        grid: tuple[int, ...],
-        arguments: tuple[Any, ...],
-        shared: int,
+        self, kernel: Kernel, instance: Instance, grid: Grid, arguments: tuple, shared: int
     ) -> None:
         """Start one kernel; on a card it need not have ended when this returns."""
 
