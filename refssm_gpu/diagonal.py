@@ -142,11 +142,11 @@ _MODES_BACK = replace(
     instances=instances(FIELDS, (HOLD, BILINEAR, SOFTMAX)),
     registers=128,
 )
-_SIZES = record("count", "n", "inner", "l", mask=np.uint32)
+_MODE_SIZES = record("count", "n", "inner", "l", mask=np.uint32)
 
 
 @dataclass(frozen=True)
-class _Modes:
+class Modes:
     """The modes of every row: arguments as the kernels take them, and what follows from them."""
 
     method: int
@@ -187,7 +187,7 @@ class _Modes:
         return dw, dB, dC, namespace(dk).sum(ddt, axis=-1)
 
 
-def modes(method: int, w: Array, B: Array | None, C: Array, dt: Array | None, l: int = 0) -> _Modes:
+def modes(method: int, w: Array, B: Array | None, C: Array, dt: Array | None, l: int = 0) -> Modes:
     """One launch; `l`, the length, matters to the softmax and to the resolvent."""
     kind = common(w, B, C, dt)
     rows = batch((w, B, C, dt), (1, 1, 1, 0), (kind, kind, kind, real_type(kind)))
@@ -196,8 +196,8 @@ def modes(method: int, w: Array, B: Array | None, C: Array, dt: Array | None, l:
     v, x = (empty((*rows.shape, n), wide, w) for _ in range(2))
     flagged = method in (SOFTMAX, RESOLVENT) or (method == BILINEAR and kind.kind != "c")
     flags = empty(v.shape, np.uint8, w) if flagged else None
-    size = np.array([(rows.rows * n, n, rows.inner, l, rows.mask)], _SIZES)
-    made = _Modes(method, kind, rows, size, v, x, flags)
+    size = np.array([(rows.rows * n, n, rows.inner, l, rows.mask)], _MODE_SIZES)
+    made = Modes(method, kind, rows, size, v, x, flags)
     _MODES((kind.name, method), made.grid, *rows.arrays, v, x, flags, size)
     return made
 
