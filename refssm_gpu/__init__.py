@@ -5,10 +5,10 @@
 
     x = linear_scan(cupy.asarray(a), cupy.asarray(b))
 
-A family is a package (`refssm_gpu.scan`) or a module (`refssm_gpu.krylov`), as in refssm; `cauchy`
-is a package here. Operators that run once, to make a model's matrices, have no mirror. The CUDA C++
-sources are in `kernels`; `_launching` declares, compiles and launches them, `_parts` and `_algebra`
-are what families share. `_host` is the build for the processor.
+A family is a module (`refssm_gpu.cauchy`), or a package where it is long: `scan`, `selective_scan`,
+`ssd` and `dplr`. Operators that run once, to make a model's matrices, have no mirror. The CUDA C++
+sources are in `kernels`; `_launching` declares, compiles and launches them, `_algebra` is what
+families of array code share. `_host` is the build for the processor.
 
 The package imports on any machine. A call needs a CUDA GPU and CuPy (`pip install -e '.[gpu]'`);
 without them it raises `NoCard`, one sentence that says what is missing. Calls run on CuPy's current

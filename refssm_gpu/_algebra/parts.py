@@ -1,4 +1,4 @@
-"""Small parts of formulas on arrays of any namespace: conjugates, ranges, identities, batches."""
+"""Small parts of formulas on arrays of any namespace: conjugates, identities, batches, solves."""
 
 from __future__ import annotations
 
@@ -75,3 +75,31 @@ def at_places(x: Array, places: Array) -> Array:
     padded = xp.concat([x, xp.zeros((*x.shape[:-1], 1), dtype=x.dtype)], axis=-1)
     flat = xp.reshape(xp.where(places < x.shape[-1], places, x.shape[-1]), (-1,))
     return xp.reshape(xp.take(padded, flat, axis=-1), (*x.shape[:-1], *places.shape))
+
+
+def paired(x: Array, axis: int = -1) -> Array:
+    """(x, x*) along an axis: conjugate pairs of which x, one half, is stored."""
+    return namespace(x).concat([x, conj(x)], axis=axis)
+
+
+def folded(gradient: Array, axis: int = -1) -> Array:
+    """The gradient of x from that of (x, x*): its first half plus the conjugate of its second."""
+    n, after = gradient.shape[axis] // 2, (slice(None),) * (-1 - axis)
+    return gradient[..., :n, *after] + conj(gradient[..., n:, *after])
+
+
+def solve(M: Array, N: Array) -> Array:
+    """M⁻¹ N by LU with partial pivoting; all NaN where M is not finite: pivoting may miss a NaN.
+
+    A singular M gives infinity or NaN on the card: an error would need its answer on the host. In
+    the host build NumPy raises its LinAlgError. Both arrays are expanded to one batch and one type,
+    because CuPy's `solve` does not broadcast.
+    """
+    xp, batch = namespace(M), batch_of((M, N), (2, 2))
+    finite = xp.all(xp.isfinite(M), axis=(-2, -1))[..., None, None]
+    kind = xp.result_type(M, N)
+    sides = (xp.where(finite, M, identity(M)), N)
+    M, N = (xp.broadcast_to(xp.astype(x, kind, copy=False), (*batch, *x.shape[-2:])) for x in sides)
+    if 0 in N.shape:  # CuPy's batched solver divides by the size of a column
+        return xp.zeros(N.shape, dtype=kind)
+    return xp.where(finite, xp.linalg.solve(M, N), float("nan"))

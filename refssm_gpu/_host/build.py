@@ -1,21 +1,32 @@
-"""Compile a kernel's instance for the CPU: one small shared library each, kept on disk."""
+"""Compile a kernel's instance for the CPU: one small shared library each, kept on disk.
+
+    <cache>/host/<hash of sources, compiler and flags>/
+
+A machine compiles each instance once. As for the CPU mirrors: made under a lock in a folder with a
+temporary name, which is renamed when it is whole; `REFSSM_CACHE_DIR` says where `<cache>` is.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from refssm_gpu._host.cache import kept
-from refssm_gpu._launching.kernel import Instance, Kernel
+from filelock import FileLock
+from platformdirs import user_cache_path
+
+from refssm_gpu._launching.kernel import KERNELS, Instance, Kernel
 
 HOST = Path(__file__).parent
 RUNTIME = HOST / "runtime"
-KERNELS = HOST.parent / "kernels"
 INCLUDE = re.compile(r'^\s*#include ["<]([\w./]+)[">]', re.MULTILINE)
 # Debug information of version 4: binutils 2.40 reads file names wrongly from version 5.
 # A product and a sum are rounded each, as in NumPy. CUDA code reads bytes through any pointer.
@@ -26,9 +37,8 @@ WARNINGS = (
 )  # fmt: skip
 OF_KERNELS = ("-O1", "-fvisibility=hidden", *WARNINGS)
 ERROR = re.compile(r":\d+: (?:fatal )?error: ")  # of a line of the source
+UNUSED = 30 * 24 * 3600  # seconds after which a folder that nobody used is removed
 INSTALL = "install one (Debian, Ubuntu: apt install g++; macOS: xcode-select --install)"
-
-
 Stamp = tuple[int, int]
 
 
@@ -198,3 +208,41 @@ def _found(name: str, by: Path) -> Iterator[Path]:
         if (folder / name).is_file():
             yield (folder / name).resolve()
             return
+
+
+def kept(parts: Iterable[str], make: Callable[[Path], None]) -> Path:
+    """The folder that these texts decide; `make` fills it if it does not exist."""
+    folder = _root() / hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+    if not folder.is_dir():
+        with FileLock(f"{folder}.lock"):  # the system opens the lock of a killed process
+            if not folder.is_dir():
+                _fill(folder, make)
+    os.utime(folder)
+    return folder
+
+
+def _fill(folder: Path, make: Callable[[Path], None]) -> None:
+    for left in folder.parent.glob(f"{folder.name}.*.part"):
+        shutil.rmtree(left)  # by a killed process: whoever fills one has the lock
+    part = Path(tempfile.mkdtemp(".part", f"{folder.name}.", folder.parent))
+    try:
+        make(part)
+        os.rename(part, folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _root() -> Path:
+    given = os.environ.get("REFSSM_CACHE_DIR")
+    return _tidied(Path(given) if given else user_cache_path("refssm", appauthor=False))
+
+
+@cache  # once in a process
+def _tidied(place: Path) -> Path:
+    root = place.absolute() / "host"
+    root.mkdir(parents=True, exist_ok=True)
+    for old in root.iterdir():
+        with suppress(FileNotFoundError):  # another process renamed or removed it meanwhile
+            if time.time() - old.stat().st_mtime > UNUSED:
+                shutil.rmtree(old, ignore_errors=True)
+    return root

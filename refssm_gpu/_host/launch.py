@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
+import subprocess
 import threading
 from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_int, c_size_t, c_void_p
 from ctypes import c_uint as uint
@@ -16,12 +18,9 @@ import numpy as np
 
 from refssm_gpu._host import arguments as args
 from refssm_gpu._host.build import launch_bound, library
-from refssm_gpu._host.guarded import Guarded
-from refssm_gpu._host.lines import line_of
 from refssm_gpu._host.settings import Block, Count, current
-from refssm_gpu._launching.kernel import Instance, Kernel
+from refssm_gpu._launching.kernel import GRID, Grid, Instance, Kernel
 
-GRID = (2**31 - 1, 65535, 65535)  # most blocks along each axis
 THREADS, SHARED = 1024, 227 * 1024  # of a block
 NAMES_THE_LINE = "python -m refssm_gpu._host.sanitize FAILURE.npz names the line"
 DOUBLE = {"float64", "complex128"}
@@ -50,6 +49,13 @@ class _Described(Structure):
     _fields_ = (("type", c_char_p), ("bytes", c_size_t), ("pointer", c_int), ("constant", c_int))
 
 
+class _Found(ctypes.Structure):
+    _fields_ = (
+        ("file", c_char_p), ("base", c_void_p),
+        ("name", c_char_p), ("place", c_void_p),
+    )  # fmt: skip
+
+
 class Host:
     """Runs kernels on NumPy arrays; a launch returns when its kernel has run."""
 
@@ -57,12 +63,7 @@ class Host:
     multiprocessors = 8  # so few that tests at small sizes see several blocks a row
 
     def launch(
-        self,
-        kernel: Kernel,
-        instance: Instance,
-        grid: tuple[int, ...],
-        arguments: tuple[Any, ...],
-        shared: int,
+        self, kernel: Kernel, instance: Instance, grid: Grid, arguments: tuple, shared: int
     ) -> None:
         """Run one kernel, as the settings say."""
         name = kernel.expression(instance)
@@ -80,7 +81,7 @@ class Host:
             block=kernel.block, order=current().order, flush=flushes(kernel, instance),
         )  # fmt: skip
         outcome = _Outcome()
-        guarded = Guarded(function.parameters, arguments, kept)
+        guarded = args.Guarded(function.parameters, arguments, kept)
         with _one_at_a_time:
             failed = function.launch(byref(asked), byref(outcome))
         outside = guarded.back()
@@ -109,12 +110,12 @@ def flushes(kernel: Kernel, instance: Instance) -> bool:
     return not (kernel.double_inside or DOUBLE & set(map(str, instance)))
 
 
-def full_grid(grid: tuple[int, ...]) -> tuple[int, ...]:
+def full_grid(grid: Grid) -> Grid:
     """The grid with three axes."""
     return (*grid, 1, 1)[:3]
 
 
-def _checked(name: str, grid: tuple[int, ...], block: int, shared: int) -> tuple[int, ...]:
+def _checked(name: str, grid: Grid, block: int, shared: int) -> Grid:
     """The grid with three axes, if a card would take it."""
     most = zip(full_grid(grid), GRID, strict=True)
     if len(grid) > 3 or any(not 0 < n <= largest for n, largest in most):
@@ -126,7 +127,7 @@ def _checked(name: str, grid: tuple[int, ...], block: int, shared: int) -> tuple
     return full_grid(grid)
 
 
-def _blocks(name: str, grid: tuple[int, ...], only: tuple[Block, ...] | None) -> Any:
+def _blocks(name: str, grid: Grid, only: tuple[Block, ...] | None) -> Any:
     """The blocks to run as an array, or None for all."""
     if only is None:
         return None
@@ -161,3 +162,24 @@ def _described(described: Any) -> Any:
 @cache
 def _loaded(path: Path) -> _Function:
     return _Function(path)
+
+
+def line_of(instruction: int | None) -> str:
+    """ " (scan.cuh:57)", or an empty text where it cannot be found."""
+    tool = shutil.which("addr2line")
+    found = _Found()
+    if not (instruction and tool):
+        return ""
+    if not ctypes.CDLL(None).dladdr(ctypes.c_void_p(instruction), ctypes.byref(found)):
+        return ""
+    offset = instruction - found.base
+    told = subprocess.run(
+        [tool, "-i", "-e", found.file.decode(), hex(offset)],
+        capture_output=True, encoding="utf-8", errors="replace",
+    ).stdout  # fmt: skip
+    # functions of CUDA that are inlined stand before the line of the kernel
+    for line in told.splitlines():
+        path, _, number = line.partition(" ")[0].rpartition(":")
+        if path.endswith(".cuh") and number.isdigit():
+            return f" ({Path(path).name}:{number})"
+    return ""

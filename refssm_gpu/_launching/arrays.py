@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import target
 
 HALVES = ("float16", "bfloat16")
 ALIGNED = 16  # bytes of one load of a thread

@@ -8,8 +8,7 @@ from typing import Any
 
 import cupy
 
-from refssm_gpu._launching.kernel import Instance, Kernel
-from refssm_gpu._launching.source import inlined
+from refssm_gpu._launching.kernel import Grid, Instance, Kernel, inlined
 
 OPTIONS = ("-std=c++17",)  # CuPy adds -ftz=true: single precision has no subnormal numbers
 ORDINARY_SHARED = 48 * 1024  # bytes; a function asks for more before it gets more
@@ -26,12 +25,7 @@ class Card:
         return cupy.cuda.Device().attributes["MultiProcessorCount"]
 
     def launch(
-        self,
-        kernel: Kernel,
-        instance: Instance,
-        grid: tuple[int, ...],
-        arguments: tuple[Any, ...],
-        shared: int,
+        self, kernel: Kernel, instance: Instance, grid: Grid, arguments: tuple, shared: int
     ) -> None:
         """Start one kernel."""
         function = _compiled(kernel, instance)

@@ -1,20 +1,36 @@
-"""A kernel's declaration: the launchers, the compilers' gate and the model of traffic read it."""
+"""A kernel's declaration, the text that is compiled, and where launches go.
+
+A `Kernel` is declared once: the launchers, the compilers' gate and the model of traffic read it.
+A launch goes to the card, to the host build, or to whoever records it; both are imported by name,
+at the first launch, because they import this file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
-from refssm_gpu._launching.target import target
-
-Instance = tuple[str | int, ...]
+KERNELS = Path(__file__).parents[1] / "kernels"
+INCLUDE = re.compile(r'^#include "([\w./]+)"\n', re.MULTILINE)
+PLACES = {"": "refssm_gpu._launching.card", "host": "refssm_gpu._host.launch"}
+Instance = tuple[str | int, ...]  # template arguments
+Grid = tuple[int, ...]  # blocks along each axis
 # what can limit a kernel: bytes, arithmetic, the special function unit, steps that wait for each
 # other, or the launch itself, which costs more than the work
 BOUNDS = ("memory", "flops", "special functions", "latency", "launch")
 GRID = (2**31 - 1, 65535, 65535)  # most blocks along each axis, for every card
+REALS = ("float32", "float64")
+COMPLEX = ("complex64", "complex128")
+FIELDS = (*REALS, *COMPLEX)
 
 
 @dataclass(frozen=True)
@@ -81,6 +97,68 @@ def record(*counts: str, **others: type) -> np.dtype:
     return np.dtype([*fields, *others.items()], align=True)
 
 
-REALS = ("float32", "float64")
-COMPLEX = ("complex64", "complex128")
-FIELDS = (*REALS, *COMPLEX)
+@cache
+def inlined(name: str) -> str:
+    """The file `name` of the folder of kernels; each of our headers once, where it is first.
+
+    CuPy keeps compiled kernels by the text that it gets and does not look into included files, so a
+    changed header would be missed: the compiler gets one text.
+    """
+    return _inlined(KERNELS / name, set())
+
+
+def _inlined(path: Path, seen: set[Path]) -> str:
+    def text(match: re.Match[str]) -> str:
+        header = (path.parent / match[1]).resolve()
+        if not header.is_relative_to(KERNELS.resolve()):  # the host build's own header
+            return match[0]
+        if header in seen:
+            return ""
+        seen.add(header)
+        return _inlined(header, seen)
+
+    seen.add(path.resolve())
+    return INCLUDE.sub(text, path.read_text(encoding="utf-8").replace("#pragma once\n", ""))
+
+
+class Target(Protocol):
+    """What takes launches."""
+
+    array: Any  # the type of its arrays
+    multiprocessors: int  # that run blocks at the same time
+
+    def launch(
+        self, kernel: Kernel, instance: Instance, grid: Grid, arguments: tuple, shared: int
+    ) -> None:
+        """Start one kernel; on a card it need not have ended when this returns."""
+
+
+_replaced: list[Target] = []
+
+
+def on_host() -> bool:
+    """True if REFSSM_GPU=host: calls take NumPy arrays and run on the processor."""
+    place = os.environ.get("REFSSM_GPU", "")
+    if place not in PLACES:
+        raise ValueError(f"REFSSM_GPU: wanted nothing or 'host', got {place!r}")
+    return place == "host"
+
+
+@cache
+def _made(place: str) -> Target:
+    return import_module(PLACES[place]).TARGET
+
+
+def target() -> Target:
+    """The target of launches now."""
+    return _replaced[-1] if _replaced else _made("host" if on_host() else "")
+
+
+@contextmanager
+def replaced(by: Target) -> Iterator[None]:
+    """Send the launches of a block of code to another target."""
+    _replaced.append(by)
+    try:
+        yield
+    finally:
+        _replaced.pop()

@@ -6,7 +6,7 @@ Half of the nodes would do for the aliased kernel, but its launches count all of
 from inspect import unwrap
 
 from refssm.dplr import DPLR_KERNEL_ALIASED_REAL, DPLR_KERNEL_REAL
-from refssm_gpu._algebra.pairs import folded, paired
+from refssm_gpu._algebra.parts import folded, paired
 from refssm_gpu._launching.arrays import common, namespace
 from refssm_gpu._launching.checked import mirror
 from refssm_gpu.dplr import aliased, kernel

@@ -6,13 +6,14 @@ one sums over the nodes of each mode. No array has both nodes and modes.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from refssm_gpu._algebra.parts import conj
 from refssm_gpu._launching.arrays import Array, blocks, contiguous, empty, namespace
 from refssm_gpu._launching.batch import Batch, batch
-from refssm_gpu._launching.kernel import Kernel, instances, record
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import Kernel, instances, record, target
 
 RANKS = (1, 2)
 THREADS = 128  # of a block; nodes of a block that sums over modes
@@ -30,24 +31,8 @@ _SPECTRUM = Kernel(
     double_inside=True,
     bound="flops",
 )
-_SOLUTIONS = Kernel(
-    "dplr/dplr_nodes.cuh",
-    "dplr_solutions",
-    instances(RANKS),
-    THREADS,
-    registers=168,
-    double_inside=True,
-    bound="flops",
-)
-_GRADIENTS = Kernel(
-    "dplr/dplr_gradients.cuh",
-    "dplr_gradients",
-    instances(RANKS),
-    THREADS,
-    registers=168,
-    double_inside=True,
-    bound="flops",
-)
+_SOLUTIONS = replace(_SPECTRUM, name="dplr_solutions", registers=168)
+_GRADIENTS = replace(_SOLUTIONS, source="dplr/dplr_gradients.cuh", name="dplr_gradients")
 
 _SIZES = record("l", "n", "tiles", "inner", mask=np.uint32)
 _GRADIENT_SIZES = record("l", "n", "span", "pieces", "across", "inner", mask=np.uint32)

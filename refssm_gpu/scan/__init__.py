@@ -3,7 +3,6 @@
 from refssm._declaration.names import export
 from refssm_gpu.scan.dense import *
 from refssm_gpu.scan.diagonal import *
-from refssm_gpu.scan.diagonal_real import *
 from refssm_gpu.scan.linear import *
 
 export(globals())

@@ -1,9 +1,6 @@
-"""CuPy mirrors of refssm.ssd: all forms run the kernels of `passes`, a step those of `steps`."""
+"""CuPy mirrors of refssm.ssd: all forms run the kernels of `passes`."""
 
 from refssm._declaration.names import export
-from refssm_gpu.ssd.chunked import *
-from refssm_gpu.ssd.packed import *
-from refssm_gpu.ssd.quadratic import *
-from refssm_gpu.ssd.recurrent import *
+from refssm_gpu.ssd.mirrors import *
 
 export(globals())

@@ -8,21 +8,23 @@ recurrence. A single chunk from rest needs no states.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import Any
+
 import numpy as np
 
 from refssm_gpu._launching.arrays import (
     HALVES,
     Array,
+    accumulated,
     blocks,
     common,
     empty,
     namespace,
     unbroadcast_and_round,
 )
-from refssm_gpu._launching.batch import INNER
-from refssm_gpu._launching.kernel import FIELDS, Kernel, Marked, instances
-from refssm_gpu._launching.target import target
-from refssm_gpu.ssd.rows import OF_B, OF_C, OF_S0, OF_X, Rows, rows_of
+from refssm_gpu._launching.batch import INNER, Batch, batch, in_every_row
+from refssm_gpu._launching.kernel import FIELDS, Kernel, Marked, instances, record, target
 
 BLOCK = 128
 RESIDENT = 4  # blocks for each multiprocessor, below which heads do not share one
@@ -59,15 +61,7 @@ _STEPS = Kernel(
     marked=_AGAIN,
     bound="memory",
 )
-_STEPS_BACK = Kernel(
-    "ssd/ssd_steps.cuh",
-    "ssd_steps_back",
-    instances(TYPES),
-    BLOCK,
-    registers=224,
-    marked=_AGAIN,
-    bound="memory",
-)
+_STEPS_BACK = replace(_STEPS, name="ssd_steps_back", registers=224)
 
 
 def chunk(kind: np.dtype) -> int:
@@ -240,3 +234,76 @@ def _unfolded(r: Rows, heads: int, made: tuple[Array, ...]) -> tuple[Array, ...]
         dC.reshape(*groups, l, n),
         r.rows.unfolded(dS0, (p, n)),
     )
+
+
+# ---- Arguments as the kernels take them
+
+
+OF_X, OF_LOG_A, OF_B, OF_C, OF_S0, OF_RESETS = range(6)  # the order of the arguments in the mask
+CORES = (2, 1, 2, 2, 2, 1)
+# ssd_sizes in ssd.cuh
+SIZES = record("l", "p", "n", "inner", "chunks", "heads", mask=np.uint32, at_rest=np.int32)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All arguments in one type and one batch; `S0` and `resets` may be None."""
+
+    x: Array
+    log_a: Array
+    B: Array
+    C: Array
+    S0: Array | None
+    resets: Array | None
+    rows: Batch
+    size: Any  # one record, passed to kernels by value
+
+    @property
+    def kind(self) -> np.dtype:
+        """The type of all but states."""
+        return self.x.dtype
+
+    @property
+    def inside(self) -> np.dtype:
+        """The type of states: halves are computed in single precision."""
+        return accumulated(self.kind)
+
+    @property
+    def core(self) -> tuple[int, int, int]:
+        """The sizes (l, p, n)."""
+        l, p, n = (int(self.size[name][0]) for name in ("l", "p", "n"))
+        return l, p, n
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of each row."""
+        return int(self.size["chunks"][0])
+
+    def changed(self, full: tuple[int, ...] = (), **fields) -> Any:
+        """The sizes with other numbers, and with the arguments `full` in every row."""
+        size = self.size.copy()
+        for name, value in fields.items():
+            size[name] = value
+        for argument in full:
+            size["mask"] |= in_every_row(argument)
+        return size
+
+    def new(self, *core: int, inside: bool = False) -> Array:
+        """Memory for each row, in the type of states if `inside`."""
+        return empty((self.rows.rows, *core), self.inside if inside else self.kind, self.x)
+
+
+def rows_of(
+    x: Array, log_a: Array, B: Array, C: Array, S0: Array | None, resets: Array | None, steps: int
+) -> Rows:
+    """Bring the arguments to one type and one batch; `steps` is the length of a chunk.
+
+    Without S0 a row starts from rest: its first decay multiplies nothing.
+    """
+    kind = common(x, log_a, B, C, S0)
+    types = (kind, kind, kind, kind, accumulated(kind), np.uint8)
+    rows = batch((x, log_a, B, C, S0, resets), CORES, types)
+    (l, p), n = x.shape[-2:], B.shape[-1]
+    fields = (l, p, n, rows.inner, blocks(l, steps), 1, rows.mask, S0 is None)
+    x, log_a, B, C, S0, resets = rows.arrays
+    return Rows(x, log_a, B, C, S0, resets, rows, np.array([fields], SIZES))

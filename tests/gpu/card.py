@@ -12,7 +12,7 @@ from time import perf_counter
 import pytest
 
 from refssm_gpu._launching import missing
-from refssm_gpu._launching.target import on_host
+from refssm_gpu._launching.kernel import on_host
 
 BUSY = 2**28  # numbers of the array that is written to keep a stream busy: few launches are long
 LEAST = 0.02  # seconds, and five times what Python needs for the call

@@ -13,7 +13,7 @@ def pytest_collection_modifyitems(items):
     """On a card, skip what says something about the host build alone."""
     from host_only import reason_of
 
-    from refssm_gpu._launching.target import on_host
+    from refssm_gpu._launching.kernel import on_host
 
     for item in items:
         if not on_host() and item.path.is_relative_to(HERE) and (why := reason_of(item)):
@@ -24,8 +24,8 @@ def pytest_collection_modifyitems(items):
 def _compiler():
     """Skip everything, with the sentence that says what is missing, if nothing can run."""
     from refssm_gpu._host.build import NoCompiler, compiler
+    from refssm_gpu._launching.kernel import on_host
     from refssm_gpu._launching.missing import NoCard, require_card
-    from refssm_gpu._launching.target import on_host
 
     if not on_host():
         try:
@@ -42,7 +42,7 @@ def _compiler():
 @pytest.fixture
 def one_multiprocessor(monkeypatch):
     """Blocks as large as at large sizes: a card with many multiprocessors gets smaller ones."""
-    from refssm_gpu._launching.target import on_host, target
+    from refssm_gpu._launching.kernel import on_host, target
 
     if on_host():
         monkeypatch.setattr(type(target()), "multiprocessors", 1)

@@ -16,6 +16,7 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(Path(__file__).parent)]
 
+from gpu.gate.collected import kernels  # noqa: E402
 from on_target import given  # noqa: E402 (its folder is on the path now)
 
 from refssm.bench.work.inputs import case_of, drawn  # noqa: E402
@@ -26,9 +27,12 @@ from refssm.conformance.checks.checks import types_of  # noqa: E402
 from refssm.dplr import DPLR_KERNEL_ALIASED  # noqa: E402
 from refssm.scan import LINEAR_SCAN  # noqa: E402
 from refssm.selective_scan import SELECTIVE_SCAN  # noqa: E402
-from refssm_gpu._launching.collected import kernels  # noqa: E402
-from refssm_gpu._launching.source import inlined  # noqa: E402
-from refssm_gpu._launching.target import on_host, replaced, target  # noqa: E402
+from refssm_gpu._launching.kernel import (  # noqa: E402
+    inlined,
+    on_host,
+    replaced,
+    target,
+)
 
 SIZES = (37, 5, 7, 3)  # of core dimensions: no multiple of a tile
 RANKS = {DPLR_KERNEL_ALIASED: (1, 2)}

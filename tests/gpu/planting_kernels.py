@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from refssm_gpu._launching.source import KERNELS
+from refssm_gpu._launching.kernel import KERNELS
 
 
 def plant(monkeypatch, tmp_path: Path, module, kernels, header: str, old: str, new: str) -> None:

@@ -6,13 +6,13 @@ from array_level import called
 
 import refssm
 from refssm_gpu._algebra.exponential import SQUARINGS, exponential, exponentials
-from refssm_gpu._algebra.lengths import FACTORS, good_length
-from refssm_gpu._algebra.recurrence import driven
+from refssm_gpu._algebra.transforms import FACTORS, good_length
 from refssm_gpu.convolution import bidirectional_convolution, causal_convolution
 from refssm_gpu.discretize import discretize_zoh
 from refssm_gpu.hankel import hankel_matrix, markov_parameters, transfer
 from refssm_gpu.hippo import hippo_project_legs
 from refssm_gpu.krylov import krylov_kernel
+from refssm_gpu.scan.dense import driven
 
 EPS = np.finfo(float).eps
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])

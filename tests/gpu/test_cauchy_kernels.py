@@ -9,13 +9,13 @@ from on_target import given, taken
 from planting_kernels import plant
 
 from refssm.cauchy import CAUCHY_KERNEL, RESOLVENT_AT_ROOTS
+from refssm_gpu import cauchy
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import target
 from refssm_gpu.cauchy import (
     cauchy_kernel,
     cauchy_kernel_vjp,
-    kernel,
     resolvent_at_roots,
     resolvent_at_roots_vjp,
 )
@@ -182,7 +182,7 @@ BUGS = {
 
 @pytest.mark.parametrize("bug", a_third(BUGS))
 def test_a_planted_bug_in_a_kernel_is_seen(monkeypatch, tmp_path, bug):
-    plant(monkeypatch, tmp_path, kernel, ["_FORWARD", "_NODES_BACK", "_MOMENTS"], *BUGS[bug])
+    plant(monkeypatch, tmp_path, cauchy, ["_FORWARD", "_NODES_BACK", "_MOMENTS"], *BUGS[bug])
     with pytest.raises((AssertionError, HostError)):
         _all_facts()
 

@@ -9,11 +9,11 @@ from on_target import given, taken
 from planting_kernels import plant
 
 import refssm
+from refssm_gpu import convolution
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
 from refssm_gpu.convolution import (
     causal_convolution_direct,
-    short,
     short_convolution,
     short_convolution_stateful,
     short_convolution_stateful_vjp,
@@ -112,7 +112,7 @@ BUGS = {
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_in_a_kernel_is_seen(monkeypatch, tmp_path, bug):
-    plant(monkeypatch, tmp_path, short, ["_FORWARD", "_BACK"], *BUGS[bug])
+    plant(monkeypatch, tmp_path, convolution, ["_FORWARD", "_BACK"], *BUGS[bug])
     with pytest.raises((AssertionError, HostError)):
         _all_facts()
 

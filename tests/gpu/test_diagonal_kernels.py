@@ -11,9 +11,7 @@ from refssm.catalog import OPERATORS
 from refssm.diagonal import DIAGONAL_KERNEL_BILINEAR
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu._launching.target import target
-from refssm_gpu._parts import modes
-from refssm_gpu.diagonal import ema
+from refssm_gpu._launching.kernel import target
 
 NAMES = (
     "diagonal_kernel_zoh", "diagonal_kernel_bilinear", "diagonal_kernel_zoh_real",
@@ -132,8 +130,8 @@ BUGS = {
 @pytest.mark.long
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_in_a_kernel_is_seen(monkeypatch, tmp_path, bug):
-    for module in (modes, ema):
-        plant(monkeypatch, tmp_path, module, ["_MODES", "_MODES_BACK"], *BUGS[bug])
+    made = ["_MODES", "_MODES_BACK", "_AVERAGES", "_AVERAGES_BACK"]
+    plant(monkeypatch, tmp_path, gpu, made, *BUGS[bug])
     with pytest.raises((AssertionError, HostError)):
         _all_facts()
 

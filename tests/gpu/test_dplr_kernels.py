@@ -7,7 +7,7 @@ from on_target import given, taken
 
 from refssm.dplr import DPLR_KERNEL, DPLR_KERNEL_ALIASED
 from refssm_gpu import dplr
-from refssm_gpu.dplr import bilinear, doubling, nodes
+from refssm_gpu.dplr import aliased, kernel
 
 BOTH = [DPLR_KERNEL, DPLR_KERNEL_ALIASED]
 
@@ -50,7 +50,7 @@ def test_batches_broadcast(op):
 
 @pytest.mark.parametrize("entries", [1, 30, 61])
 def test_nodes_in_several_pieces_are_nodes_in_one(monkeypatch, entries):
-    monkeypatch.setattr(nodes, "ENTRIES", entries)
+    monkeypatch.setattr(aliased, "ENTRIES", entries)
     agree(DPLR_KERNEL_ALIASED, system(r=3, batch=(2,)), 17)
 
 
@@ -120,14 +120,14 @@ def _by_squares(self, i):
 
 
 BUGS = {
-    "slow_modes_lose_digits": (doubling.Chain, "__getitem__", _by_powers),
-    "stiff_modes_lose_digits": (doubling.Chain, "__getitem__", _by_squares),
-    "a_power_has_no_gradient": (doubling.Chain, "take", lambda self, i, dE: None),
-    "no_correction_of_low_rank": (bilinear.Bilinear, "_inverse", lambda self, x: self.R * x),
+    "slow_modes_lose_digits": (kernel.Chain, "__getitem__", _by_powers),
+    "stiff_modes_lose_digits": (kernel.Chain, "__getitem__", _by_squares),
+    "a_power_has_no_gradient": (kernel.Chain, "take", lambda self, i, dE: None),
+    "no_correction_of_low_rank": (kernel.Bilinear, "_inverse", lambda self, x: self.R * x),
     "the_next_nodes_unknowns": (
-        nodes,
+        aliased,
         "bordered",
-        lambda *a, right=nodes.bordered: tuple(np.roll(x, 1, axis=-2) for x in right(*a)),
+        lambda *a, right=aliased.bordered: tuple(np.roll(x, 1, axis=-2) for x in right(*a)),
     ),
 }
 

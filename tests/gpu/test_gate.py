@@ -3,10 +3,9 @@ import re
 import pytest
 from compiling import kernel, needs_compiler
 from gpu.gate import compiled, nvrtc
+from gpu.gate.collected import kernels
 from gpu.gate.compiled import ARCHITECTURES
 from gpu.gate.refusals import refusals
-
-from refssm_gpu._launching.collected import kernels
 
 KERNELS = kernels()
 EVERYWHERE = pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -4,13 +4,13 @@ import gpu.gate.traffic as bench
 import numpy as np
 import pytest
 from compiling import kernel, needs_compiler
+from gpu.gate.collected import kernels
 from gpu.gate.compiled import compiled
 from gpu.gate.expected import LATENCY, expected, time_of
 from gpu.gate.flight import under_way
 from gpu.gate.occupancy import CARDS, occupancy
 from gpu.gate.recording import Launch, constness, names, recorded
 
-from refssm_gpu._launching.collected import kernels
 from refssm_gpu._launching.kernel import Marked
 from refssm_gpu.scan.linear import linear_scan, linear_scan_vjp
 

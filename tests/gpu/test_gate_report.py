@@ -5,11 +5,11 @@ from compiling import kernel, needs_compiler
 from gpu.gate import __main__ as gate
 from gpu.gate import nvrtc
 from gpu.gate import traffic as expected
+from gpu.gate.collected import kernels
 from gpu.gate.expected import CARDS, Expected
 from gpu.gate.recording import Launch
 from typer.testing import CliRunner
 
-from refssm_gpu._launching.collected import kernels
 from refssm_gpu._launching.kernel import BOUNDS
 
 

@@ -11,9 +11,7 @@ from fake_card import array
 
 from refssm.scan import LINEAR_STEP
 from refssm_gpu import NoCard
-from refssm_gpu._launching.checked import mirror
-from refssm_gpu._launching.conduct import within_memory
-from refssm_gpu._launching.inputs import converted
+from refssm_gpu._launching.checked import converted, mirror, within_memory
 from refssm_gpu._launching.kernel import FIELDS
 from refssm_gpu.scan import dense_scan, linear_step
 

@@ -9,9 +9,10 @@ from on_target import given, taken
 from planting_kernels import plant
 
 import refssm
+from refssm_gpu import hope
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu.hope import hope_stream_stateful, hope_stream_stateful_vjp, stream
+from refssm_gpu.hope import hope_stream_stateful, hope_stream_stateful_vjp
 
 
 def whole(*shapes, seed=0):
@@ -61,7 +62,7 @@ BUGS = {
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_in_a_kernel_is_seen(monkeypatch, tmp_path, bug):
-    plant(monkeypatch, tmp_path, stream, ["_STREAM", "_BACK"], *BUGS[bug])
+    plant(monkeypatch, tmp_path, hope, ["_STREAM", "_STREAM_BACK"], *BUGS[bug])
     with pytest.raises((AssertionError, HostError)):
         _all_facts()
 

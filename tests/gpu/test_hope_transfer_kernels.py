@@ -10,7 +10,6 @@ import refssm.jit.hope
 from refssm_gpu import hope
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu.hope import sums
 
 FILE = "hope_transfer.cuh"
 
@@ -54,7 +53,7 @@ def test_tiles_of_nodes_meet_without_a_gap(l, kind):
 
 @pytest.mark.parametrize("plenty", [False, True])
 def test_small_and_large_blocks_give_the_same(monkeypatch, plenty):
-    monkeypatch.setattr(sums, "RESIDENT", 0 if plenty else 10**9)
+    monkeypatch.setattr(hope, "RESIDENT", 0 if plenty else 10**9)
     agree(40, 1100, "float64")
     agree(40, 1100, "complex128")
 
@@ -109,7 +108,7 @@ BUGS = {
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_in_a_kernel_is_seen(monkeypatch, tmp_path, bug):
-    plant(monkeypatch, tmp_path, sums, ["_FORWARD", "_ADJOINT"], FILE, *BUGS[bug])
+    plant(monkeypatch, tmp_path, hope, ["_TRANSFER", "_ADJOINT"], FILE, *BUGS[bug])
     with pytest.raises((AssertionError, HostError)):
         _all_facts()
 

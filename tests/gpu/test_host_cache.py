@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gpu.hosted import kernel
 
-from refssm_gpu._host import build, cache
+from refssm_gpu._host import build
 from refssm_gpu._launching.kernel import Kernel
 
 LAUNCH = """
@@ -59,12 +59,12 @@ def test_what_a_killed_process_left_is_removed(place):
     def make(folder):
         (folder / "made").touch()
 
-    folder = cache.kept(["a"], make)
+    folder = build.kept(["a"], make)
     (folder / "made").unlink()
     folder.rmdir()
     left = folder.parent / f"{folder.name}.killed.part"
     left.mkdir()
-    assert cache.kept(["a"], make) == folder
+    assert build.kept(["a"], make) == folder
     assert folders(place) == {folder.name}
 
 
@@ -74,7 +74,7 @@ def test_a_folder_that_could_not_be_filled_does_not_exist(place):
         raise build.CompileError("refused")
 
     with pytest.raises(build.CompileError):
-        cache.kept(["a"], fails)
+        build.kept(["a"], fails)
     assert folders(place) == set()
 
 
@@ -119,17 +119,17 @@ def test_what_the_compiler_refused_is_not_compiled_again_until_it_changes(
 
 
 def test_a_folder_that_another_process_takes_away_meanwhile_is_no_error(place):
-    kept = cache.kept(["a"], nothing)
+    kept = build.kept(["a"], nothing)
     (place / "host" / "b.xyz.part").symlink_to("renamed")  # it is listed, but it is not there
-    cache._tidied.__wrapped__(place)
+    build._tidied.__wrapped__(place)
     assert kept.is_dir()
 
 
 def test_folders_that_nobody_used_for_a_month_are_removed(place):
-    old, young = (cache.kept([name], nothing) for name in "ab")
-    long_ago = time.time() - 2 * cache.UNUSED
+    old, young = (build.kept([name], nothing) for name in "ab")
+    long_ago = time.time() - 2 * build.UNUSED
     os.utime(old, (long_ago, long_ago))
-    cache._tidied.__wrapped__(place)
+    build._tidied.__wrapped__(place)
     assert folders(place) == {young.name}
-    cache.kept(["a"], nothing)  # and it is made again
+    build.kept(["a"], nothing)  # and it is made again
     assert folders(place) == {old.name, young.name}

@@ -5,7 +5,7 @@ import pytest
 from gpu.hosted import kernel
 from gpu.test_host_launch import wide  # noqa: F401 (a fixture)
 
-from refssm_gpu._host import guarded
+from refssm_gpu._host import arguments
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._launching.kernel import Kernel
 
@@ -71,16 +71,16 @@ def test_neighbours_in_one_array_are_kept_apart(tmp_path):
 @pytest.mark.parametrize("shift", range(4))
 def test_a_copy_is_as_aligned_as_the_array(shift):
     array = np.zeros(64, np.float32)[shift:]
-    piece = guarded._Piece.of(*guarded.spans([array])[0])
+    piece = arguments._Piece.of(*arguments.spans([array])[0])
     start = piece.copy.ctypes.data + piece.inside
-    assert (start - array.ctypes.data) % guarded.ZONE == 0
-    assert piece.inside >= guarded.ZONE
-    assert piece.copy.size - piece.inside - piece.size >= guarded.ZONE
+    assert (start - array.ctypes.data) % arguments.ZONE == 0
+    assert piece.inside >= arguments.ZONE
+    assert piece.copy.size - piece.inside - piece.size >= arguments.ZONE
 
 
 def test_larger_arrays_are_not_copied(wide):  # noqa: F811
-    of = guarded.Guarded((), (), ())
+    of = arguments.Guarded((), (), ())
     assert of.back() == ""
-    assert wide.nbytes > guarded.LARGEST
+    assert wide.nbytes > arguments.LARGEST
     kernel("twice", "float32")(1, wide, out := np.ones(64, np.float32), N)
     assert not out.any()

@@ -6,8 +6,7 @@ from gpu.hosted import PLANTED, kernel
 
 from refssm_gpu._host import sanitize
 from refssm_gpu._host.launch import HostError
-from refssm_gpu._host.record import recorded
-from refssm_gpu._host.sanitize import SANITIZERS, SanitizerError, report, reports
+from refssm_gpu._host.sanitize import SANITIZERS, SanitizerError, recorded, report, reports
 from refssm_gpu._host.settings import settings
 
 pytestmark = pytest.mark.long

@@ -7,9 +7,9 @@ from judging import run
 from kernel_judging import MIRRORED
 from planting_kernels import plant
 
+from refssm_gpu import vandermonde
 from refssm_gpu._host import build, sanitize
 from refssm_gpu._launching.kernel import FIELDS
-from refssm_gpu._parts import powers
 from refssm_gpu.ssd import passes
 
 VANDERMONDE = "refssm_gpu.vandermonde::vandermonde_kernel"
@@ -39,7 +39,7 @@ def test_a_mirror_declares_its_types(op):
 
 def test_a_barrier_that_is_broken_in_complex_numbers_fails(folder, capfd, monkeypatch):
     folder.mkdir()
-    plant(monkeypatch, folder, powers, ["_SUMS"], "vandermonde.cuh", LAST, SOME)
+    plant(monkeypatch, folder, vandermonde, ["_SUMS"], "vandermonde.cuh", LAST, SOME)
     result, out = judged(capfd, VANDERMONDE, "float32", "complex64")
     assert result == 1
     assert "pass vandermonde_kernel/value[float32]" in out
@@ -51,7 +51,7 @@ def test_a_barrier_that_is_broken_in_complex_numbers_fails(folder, capfd, monkey
 def test_a_kernel_that_one_type_cannot_compile_fails(folder, capfd, monkeypatch):
     folder.mkdir()
     broken = "if constexpr (is_complex<E>) { E::missing(); }\n" + LAST
-    plant(monkeypatch, folder, powers, ["_SUMS"], "vandermonde.cuh", LAST, broken)
+    plant(monkeypatch, folder, vandermonde, ["_SUMS"], "vandermonde.cuh", LAST, broken)
     result, out = judged(capfd, VANDERMONDE, "float32", "complex64")
     assert "pass vandermonde_kernel/value[float32]" in out
     assert (result, "raised CompileError: vandermonde<complex64, 0, 1>" in out) == (1, True)
@@ -79,7 +79,7 @@ def test_the_sanitizer_names_the_line_of_a_saved_failure(folder, capfd, monkeypa
 def test_the_sanitizer_says_nothing_of_a_failure_that_is_mended(folder, capfd, monkeypatch):
     folder.mkdir()
     with monkeypatch.context() as planted:
-        plant(planted, folder, powers, ["_SUMS"], "vandermonde.cuh", LAST, SOME)
+        plant(planted, folder, vandermonde, ["_SUMS"], "vandermonde.cuh", LAST, SOME)
         _, out = judged(capfd, VANDERMONDE, "complex64")
     file = out.partition("replay ")[2].split()[0]
     assert sanitize.main([file]) == 0

@@ -1,14 +1,18 @@
 """Every .cuh is read for offsets of 32 bits: no small test can see them, and a card has no check.
+Structs of sizes are read, too: a launcher's record must have the same fields.
 
 A block's number and a size need 64 bits: `blockIdx.x * 256` wraps, whatever takes it. The rules
 read text, not types: they see what a kernel's author would write by mistake.
 """
 
 import re
+import sys
 
+import numpy as np
 import pytest
+from gpu.gate.collected import kernels
 
-from refssm_gpu._launching.source import KERNELS, inlined
+from refssm_gpu._launching.kernel import KERNELS, inlined
 
 FILES = sorted(KERNELS.rglob("*.cuh"))
 BOUNDED = re.compile(r"\b(?:least|min|inside)\((?:[^()]|\([^()]*\))*\)")  # at most their constant
@@ -184,3 +188,36 @@ def test_an_offset_of_32_bits_is_seen(wrong):
 )
 def test_an_offset_of_64_bits_passes(right):
     assert complaints(f"__global__ void f(float* y) {{ {right} }}") == []
+
+
+# ---- structs of sizes
+
+TYPES = {"long long": "int64", "unsigned": "uint32", "int": "int32"}
+
+
+def structs(text):
+    """The fields of each struct of sizes in a source: names and NumPy's types, in order."""
+    for body in re.findall(r"struct \w*sizes \{(.*?)\};", _plain(text), re.DOTALL):
+        declared = re.findall(r"(long long|unsigned|int) ([^;]+);", body)
+        yield [(name, TYPES[kind]) for kind, names in declared for name in names.split(", ")]
+
+
+def records():
+    """The fields of each record that a launcher passes."""
+    kernels()  # imports all launchers
+    ours = [module for name, module in sys.modules.items() if name.startswith("refssm_gpu.")]
+    dtypes = {id(x): x for module in ours for x in vars(module).values() if isinstance(x, np.dtype)}
+    for made in dtypes.values():
+        yield [(name, made[name].name) for name in made.names or ()]
+
+
+def test_each_record_has_the_fields_of_a_struct_in_its_order():
+    """The host build compares their sizes in bytes: two fields exchanged would pass it."""
+    found = [fields for path in FILES for fields in structs(path.read_text(encoding="utf-8"))]
+    assert len(found) > 10
+    assert sorted(found) == sorted(fields for fields in records() if fields)
+
+
+def test_a_struct_is_read_with_its_comments():
+    text = "struct scan_sizes {\n    long long l, n;  // of; a row\n    unsigned mask;\n};"
+    assert [*structs(text)] == [[("l", "int64"), ("n", "int64"), ("mask", "uint32")]]

@@ -15,16 +15,16 @@ import refssm
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu._launching.target import target
-from refssm_gpu._parts import recurrence
-from refssm_gpu._parts.recurrence import INSTANCES
+from refssm_gpu._launching.kernel import target
 from refssm_gpu.scan import (
+    linear,
     linear_scan,
     linear_scan_from,
     linear_scan_from_vjp,
     linear_scan_packed,
     linear_scan_vjp,
 )
+from refssm_gpu.scan.linear import INSTANCES
 
 ONES = ("float32", "float64", "complex64", "complex128", "float16", "bfloat16")
 
@@ -79,13 +79,13 @@ def test_pieces_of_time_are_exact_forwards_and_backwards(monkeypatch, multiproce
 def test_time_is_cut_into_pieces_only_where_rows_are_few(monkeypatch):
     monkeypatch.setattr(type(target()), "multiprocessors", 8)
     for rows, cut in ((1, True), (200, False)):
-        s = recurrence.arguments(*given(*exact((rows, 4096, 4), "float32")), None, None, True)
-        assert (recurrence._plan(s).pieces > 1) == cut
+        s = linear.arguments(*given(*exact((rows, 4096, 4), "float32")), None, None, True)
+        assert (linear._plan(s).pieces > 1) == cut
 
 
 def test_a_decay_that_is_constant_in_time_is_read_from_one_row():
     a, b = exact((50, 6), "float32")
-    got = taken(recurrence.scan(*given(a[:1], b)))
+    got = taken(linear.scan(*given(a[:1], b)))
     assert np.array_equal(got, stepped(np.broadcast_to(a[:1], b.shape), b).real)
 
 
@@ -146,7 +146,7 @@ BUGS = {
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_in_a_kernel_is_seen(monkeypatch, tmp_path, bug):
-    plant(monkeypatch, tmp_path, recurrence, ["_FORWARD", "_BACK"], *BUGS[bug])
+    plant(monkeypatch, tmp_path, linear, ["_FORWARD", "_BACK"], *BUGS[bug])
     with pytest.raises((AssertionError, HostError)):
         _all_facts()
 

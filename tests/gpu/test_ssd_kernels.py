@@ -18,7 +18,7 @@ import refssm
 from refssm_gpu import ssd
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import target
 from refssm_gpu.ssd import passes
 
 KINDS = ("float32", "complex64", "float16")

@@ -7,12 +7,14 @@ from on_target import given, taken
 from planting_kernels import plant
 
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
+from refssm_gpu import vandermonde
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu._launching.target import target
-from refssm_gpu._parts import powers
-from refssm_gpu._parts.powers import later_sums, moments, sums
+from refssm_gpu._launching.kernel import target
 from refssm_gpu.vandermonde import (
+    later_sums,
+    moments,
+    sums,
     vandermonde_kernel,
     vandermonde_kernel_real,
     vandermonde_kernel_real_vjp,
@@ -182,7 +184,7 @@ BUGS = {
 
 @pytest.mark.parametrize("bug", a_third(BUGS))
 def test_a_planted_bug_in_a_kernel_is_seen(monkeypatch, tmp_path, bug):
-    plant(monkeypatch, tmp_path, powers, ["_SUMS", "_MOMENTS"], *BUGS[bug])
+    plant(monkeypatch, tmp_path, vandermonde, ["_SUMS", "_MOMENTS"], *BUGS[bug])
     with pytest.raises((AssertionError, HostError)):
         _all_facts()
 
@@ -217,6 +219,6 @@ def test_places_beyond_two_to_the_31_are_right():
     pieces = -(-l // 4096)
     # every piece of the last row: a sum of one that no block wrote would be any number
     with settings(only=tuple((rows * pieces - 1 - i, 0, 0) for i in range(pieces))):
-        found = powers.moment_sums(*given(dk, x))
-    alone = powers.moment_sums(*given(dk[-1:], x[-1:]))
+        found = vandermonde.moment_sums(*given(dk, x))
+    alone = vandermonde.moment_sums(*given(dk[-1:], x[-1:]))
     assert_last(taken(found)[-1], taken(alone)[0])

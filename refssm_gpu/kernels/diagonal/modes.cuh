@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(128)
         x[i] = fallen;
         v[i] = m.C / m.w *
                (exponential_minus_one(fallen) / exponential_minus_one(terms * fallen));
-    } else {  // Σ C/(1 − w ω): see refssm_gpu/cauchy/resolvent.py
+    } else {  // Σ C/(1 − w ω): see refssm_gpu/cauchy.py
         const complex128 log = logarithm(complex_from(m.w.re, m.w.im));
         flag = modulus(m.w) > 1;
         const complex128 fallen = flag ? -log : log;

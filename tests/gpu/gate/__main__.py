@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from gpu.gate.collected import kernels
 from gpu.gate.compiled import ARCHITECTURES, Compiled, compiled
 from gpu.gate.nvrtc import NoCompiler, version
 from gpu.gate.occupancy import CARDS, occupancy
@@ -19,7 +20,6 @@ from joblib import Parallel, cpu_count, delayed
 from rich.console import Console
 from rich.progress import track
 
-from refssm_gpu._launching.collected import kernels
 from refssm_gpu._launching.kernel import Kernel
 
 HEADS = ("instance", "registers", "shared", "under way", "warps of 64")

@@ -22,8 +22,7 @@ from gpu.gate.flight import under_way
 from gpu.gate.ptx import Text
 from platformdirs import user_cache_path
 
-from refssm_gpu._launching.kernel import Kernel
-from refssm_gpu._launching.source import inlined
+from refssm_gpu._launching.kernel import Kernel, inlined
 
 ARCHITECTURES = ("sm_80", "sm_90")
 # -ftz as CuPy has it; ptxas says on -v what a kernel needs

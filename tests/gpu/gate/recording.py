@@ -15,9 +15,7 @@ import numpy as np
 from gpu.gate.compiled import Compiled, compiled
 from gpu.gate.occupancy import SHARED_OF_BLOCK, Card
 
-from refssm_gpu._launching.kernel import Instance, Kernel
-from refssm_gpu._launching.source import inlined
-from refssm_gpu._launching.target import replaced
+from refssm_gpu._launching.kernel import Grid, Instance, Kernel, inlined, replaced
 
 POINTER = 8  # bytes
 _BOUNDS = r"__launch_bounds__\s*\([^)]*\)\s*"
@@ -56,12 +54,7 @@ class Recorder:
         self.multiprocessors = card.multiprocessors
 
     def launch(
-        self,
-        kernel: Kernel,
-        instance: Instance,
-        grid: tuple[int, ...],
-        arguments: tuple[Any, ...],
-        shared: int,
+        self, kernel: Kernel, instance: Instance, grid: Grid, arguments: tuple, shared: int
     ) -> None:
         """Check what the card would refuse or misread, and write the launch down."""
         made = instance_of(kernel, instance, self.card.architecture)

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpu.numba_cuda.field import Field, cuda, int64
 
-from refssm_gpu._launching.target import on_host
+from refssm_gpu._launching.kernel import on_host
 
 THREADS = 128  # of a block
 

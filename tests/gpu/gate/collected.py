@@ -10,8 +10,8 @@ from types import ModuleType
 import refssm_gpu
 from refssm_gpu._launching.kernel import Kernel
 
-# no kernels there, and CuPy or Numba wanted
-APART = ("refssm_gpu._launching.card", "refssm_gpu._host", "gpu.numba_cuda", "gpu.gate")
+# no kernels there, and CuPy wanted
+APART = ("refssm_gpu._launching.card", "refssm_gpu._host")
 
 
 def kernels() -> tuple[Kernel, ...]:

@@ -1,11 +1,23 @@
-"""CuPy mirror of refssm.cauchy_kernel: one launch forwards, two backwards."""
+"""CuPy mirrors of refssm.cauchy: sums at given nodes, and at the roots of unity by a transform.
 
+A Cauchy kernel takes one launch forwards, two backwards. The resolvent at the roots of unity is a
+product of two tables of powers, and one transform:
+
+    1/(1 − aω) = Σ_{k<l} a^k ω^k / (1 − a^l)            if |a| ≤ 1
+               = −Σ_{k<l} a^(k−l) ω^k / (1 − a^(−l))    otherwise
+
+because ω^l = 1. With x = ±log a, Re x ≤ 0, no power overflows, and 1 − e^{lx} = −lx φ₁(lx) does not
+cancel. Logarithms and coefficients are made by one launch, in double precision.
+"""
+
+from dataclasses import replace
+from inspect import unwrap
 from math import prod
 
 import numpy as np
 
-from refssm.cauchy import CAUCHY_KERNEL
-from refssm_gpu._algebra.parts import batch_of, conj
+from refssm.cauchy import CAUCHY_KERNEL, CAUCHY_KERNEL_PAIRS, RESOLVENT_AT_ROOTS
+from refssm_gpu._algebra.parts import batch_of, conj, folded, paired
 from refssm_gpu._launching.arrays import (
     blocks,
     common,
@@ -16,8 +28,8 @@ from refssm_gpu._launching.arrays import (
     unbroadcast_and_round,
 )
 from refssm_gpu._launching.checked import mirror
-from refssm_gpu._launching.kernel import COMPLEX, FIELDS, Kernel, instances, record
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.kernel import COMPLEX, FIELDS, Kernel, instances, record, target
+from refssm_gpu.diagonal import RESOLVENT, modes
 
 NODES = {"float32": 512, "float64": 512, "complex64": 512, "complex128": 256}  # of a block
 CHUNK, LONGEST = 256, 2048  # nodes in shared memory; of a block that sums over nodes
@@ -33,29 +45,18 @@ _FORWARD = Kernel(
     double_inside=True,
     bound="flops",
 )
-_NODES_BACK = Kernel(
-    "cauchy/cauchy.cuh",
-    "cauchy_nodes_back",
-    instances(FIELDS),
-    128,
-    registers=96,
-    double_inside=True,
-    bound="flops",
-)
-_MOMENTS = Kernel(
-    "cauchy/cauchy_moments.cuh",
-    "cauchy_moments",
-    (*instances(FIELDS, (0,)), *instances(COMPLEX, (1,))),
-    128,
-    registers=96,
-    double_inside=True,
-    bound="flops",
+_NODES_BACK = replace(_FORWARD, name="cauchy_nodes_back")
+_MOMENTS = replace(
+    _FORWARD,
+    source="cauchy/cauchy_moments.cuh",
+    name="cauchy_moments",
+    instances=(*instances(FIELDS, (0,)), *instances(COMPLEX, (1,))),
 )
 _SIZES = record("l", "n", "tiles", "rows", "group", "step_z")
 _MOMENT_SIZES = record("l", "n", "span", "pieces", "across", "step_z")
 
 
-def _modes(x, shape, kind):
+def _rows(x, shape, kind):
     """The residues or poles of each row, in this type."""
     return expanded(x, (*shape, x.shape[-1]), kind)
 
@@ -76,11 +77,11 @@ def cauchy_kernel(v, w, z):
     tiles = blocks(l, NODES[kind.name])
     size = np.array([(l, n, max(1, tiles), prod(shape), 1, step)], _SIZES)
     grid = (prod(shape) * tiles,)
-    _FORWARD((kind.name,), grid, _modes(v, shape, kind), _modes(w, shape, kind), nodes, k, size)
+    _FORWARD((kind.name,), grid, _rows(v, shape, kind), _rows(w, shape, kind), nodes, k, size)
     return k
 
 
-def moments(dk, w, z, roots=False):
+def _moments(dk, w, z, roots=False):
     """Σ_l dk_l R* and Σ_l dk_l (R²)*, R = 1/(z_l − w_n), in double precision.
 
     `dk` has all batch axes. With `roots` z is ignored: z_l = ω_l* are the roots of unity, and R has
@@ -98,7 +99,7 @@ def moments(dk, w, z, roots=False):
     size = np.array([(l, n, span, max(1, pieces), across, step)], _MOMENT_SIZES)
     grid = (prod(shape) * pieces * blocks(n, across),)
     instance = (kind.name, int(roots))
-    _MOMENTS(instance, grid, contiguous(dk, kind), _modes(w, shape, kind), nodes, found, size)
+    _MOMENTS(instance, grid, contiguous(dk, kind), _rows(w, shape, kind), nodes, found, size)
     xp = namespace(dk)
     total = xp.sum(found, axis=1)
     return tuple(xp.reshape(total[:, i], (*shape, n)) for i in range(2))
@@ -115,7 +116,7 @@ def _nodes_back(dk, v, w, z):
     groups = blocks(rows, group)
     dz = empty((groups, l), kind, z)
     size = np.array([(l, n, max(1, tiles), rows, group, step)], _SIZES)
-    arrays = contiguous(dk, kind), _modes(v, shape, kind), _modes(w, shape, kind), nodes
+    arrays = contiguous(dk, kind), _rows(v, shape, kind), _rows(w, shape, kind), nodes
     _NODES_BACK((kind.name,), (groups * tiles,), *arrays, dz, size)
     xp = namespace(z)
     return xp.reshape(dz, (*shape, l)) if step else xp.sum(dz, axis=0)
@@ -123,8 +124,42 @@ def _nodes_back(dk, v, w, z):
 
 @mirror(CAUCHY_KERNEL)
 def cauchy_kernel_vjp(dk, v, w, z):
-    first, second = moments(dk, w, z)
+    first, second = _moments(dk, w, z)
     dz = _nodes_back(dk, v, w, z)
     if dz.ndim < z.ndim:  # nodes shared by all rows have one gradient, already summed over them
         dz = namespace(z).reshape(dz, z.shape)
     return unbroadcast_and_round((first, conj(v) * second, dz), (v, w, z))
+
+
+_whole, _whole_vjp = unwrap(cauchy_kernel), unwrap(cauchy_kernel_vjp)
+
+
+@mirror(CAUCHY_KERNEL_PAIRS)
+def cauchy_kernel_pairs(v, w, z):
+    return _whole(paired(v), paired(w), z)
+
+
+@mirror(CAUCHY_KERNEL_PAIRS)
+def cauchy_kernel_pairs_vjp(dk, v, w, z):
+    dv, dw, dz = _whole_vjp(dk, paired(v), paired(w), z)
+    return folded(dv), folded(dw), dz
+
+
+@mirror(RESOLVENT_AT_ROOTS)
+def resolvent_at_roots(v, a, *, l):
+    """One error for all entries, as that of a transform."""
+    kind, xp = np.result_type(common(v, a), np.complex64), namespace(a)
+    if l == 0:
+        return xp.zeros((*np.broadcast_shapes(v.shape[:-1], a.shape[:-1]), 0), dtype=kind)
+    return xp.fft.fft(modes(RESOLVENT, a.astype(kind, copy=False), None, v, None, l).kernel(l))
+
+
+@mirror(RESOLVENT_AT_ROOTS)
+def resolvent_at_roots_vjp(dk, v, a, *, l):
+    """Sums over the nodes, as for a Cauchy kernel."""
+    del l  # dk has it
+    kind = np.result_type(common(dk, v, a), np.complex64)
+    first, second = _moments(
+        dk.astype(kind, copy=False), a.astype(kind, copy=False), None, roots=True
+    )
+    return unbroadcast_and_round((first, conj(v) * second), (v, a))

@@ -1,16 +1,50 @@
-"""Mirrors of refssm.hankel.transfer: one small system for each point, solved as a batch by cuBLAS.
+"""Mirrors of refssm.hankel: matrices, Markov parameters and transfer functions.
 
-A point exactly at an eigenvalue of A gives infinity or NaN at this point, on the card. In the host
-build NumPy raises its LinAlgError for the whole call.
+A matrix is one gather; Markov parameters are the doubling of the Krylov kernel. A transfer function
+is one small system for each point, solved as a batch by cuBLAS. A point exactly at an eigenvalue of
+A gives infinity or NaN at this point, on the card; in the host build NumPy raises its LinAlgError
+for the whole call.
+
+Gramians and singular values have no mirror: CuPy has no Schur form and no Lyapunov solver.
 """
 
 from __future__ import annotations
 
-from refssm.hankel import TRANSFER, TRANSFER_DISCRETE
-from refssm_gpu._algebra.parts import adjoint, conj, identity
-from refssm_gpu._algebra.solving import solve
-from refssm_gpu._launching.arrays import Array, namespace, unbroadcast_each
+from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS, TRANSFER, TRANSFER_DISCRETE
+from refssm_gpu import krylov
+from refssm_gpu._algebra.parts import adjoint, at_places, conj, identity, solve
+from refssm_gpu._launching.arrays import Array, namespace, unbroadcast, unbroadcast_each
 from refssm_gpu._launching.checked import mirror
+
+_kernel = krylov.krylov_kernel.__wrapped__  # without its checks, and under its own name in messages
+_kernel_vjp = krylov.krylov_kernel_vjp.__wrapped__
+
+
+@mirror(HANKEL_MATRIX)
+def hankel_matrix(h):
+    xp, n = namespace(h), h.shape[-1]
+    i = xp.arange(n)
+    return at_places(h, i[:, None] + i)
+
+
+@mirror(HANKEL_MATRIX)
+def hankel_matrix_vjp(dH, h):
+    """Antidiagonals become columns, then they are summed."""
+    xp, n = namespace(dH), h.shape[-1]
+    i, k = xp.arange(n)[:, None], xp.arange(n)
+    flat = xp.reshape(dH, (*dH.shape[:-2], n * n))
+    along = at_places(flat, xp.where(i <= k, i * n + k - i, n * n))
+    return (unbroadcast(xp.sum(along, axis=-2), h),)
+
+
+@mirror(MARKOV_PARAMETERS)
+def markov_parameters(A, B, C, *, l):
+    return _kernel(A, B, C, l=l)
+
+
+@mirror(MARKOV_PARAMETERS)
+def markov_parameters_vjp(dh, A, B, C, *, l):
+    return _kernel_vjp(dh, A, B, C, l=l)
 
 
 @mirror(TRANSFER)

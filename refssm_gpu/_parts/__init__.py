@@ -1,1 +1,0 @@
-"""Launchers that several families share: recurrences, sums of powers, modes of diagonal systems."""
