@@ -96,9 +96,9 @@ def preset(name: str) -> str:
 
 def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
     """The targets to judge, and a sentence for each library that is not installed."""
-    from refssm.conformance.calling import libraries
     from refssm.conformance.exchange import program
     from refssm.conformance.usage_error import UsageError
+    from refssm.subjects import libraries
 
     if command := asked.ctx.params["exec_"]:
         if asked.targets or asked.subjects or output or not as_:

@@ -21,10 +21,10 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from refssm.conformance import subjects
+from refssm import subjects
 from refssm.conformance.calling.fingerprint import ROOT
-from refssm.conformance.clones import CLONES, absent, path_of
 from refssm.conformance.judging.result import FAILURES
+from refssm.subjects.clones import CLONES, absent, path_of
 from selftest.stored import table
 from selftest.subjects import commit_of
 
@@ -77,7 +77,7 @@ def told(plugin: str) -> dict[str, str]:
 
 def judged(name: str, plugin: str, workers: int, limit: int) -> list[Judged]:
     """The rows of one plug-in, from a run of the judge; RuntimeError if that is not to be had."""
-    place = f"refssm.conformance.subjects.{plugin}"
+    place = f"refssm.subjects.{plugin}"
     command = [sys.executable, "-m", "refssm", "verify", place, "--json", "--workers", f"{workers}"]
     paths = os.pathsep.join([str(ROOT.parent), os.environ.get("PYTHONPATH", "")])
     with TemporaryDirectory() as folder:  # counterexamples are left there

@@ -12,9 +12,9 @@ from refssm._declaration.implements import Declaration
 from refssm._declaration.operator import PACKAGES, Operator
 from refssm.conformance.calling.finding import find, sentence
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.libraries import KERNELS, MODULES, SUBJECTS, absent
 from refssm.conformance.checks.checks import types_of
 from refssm.conformance.usage_error import UsageError
+from refssm.subjects.libraries import KERNELS, MODULES, SUBJECTS, absent
 
 PEERS = ("jax", "torch", "scipy")  # the libraries of --peers
 LIBRARIES = (

@@ -6,6 +6,7 @@ import difflib
 import importlib.util
 import inspect
 import os
+import pkgutil
 import sys
 import sysconfig
 import traceback
@@ -18,12 +19,15 @@ from typing import NoReturn
 from refssm._declaration.names import did_you_mean
 from refssm._declaration.operator import Operator
 from refssm.catalog import called, judged, named, resumed
+from refssm.conformance.calling import adapters
 from refssm.conformance.calling.attributes import vars_of
 from refssm.conformance.calling.implementation import Found, by_hand, declared
-from refssm.conformance.calling.libraries import FRAMEWORKS, modules_of
 from refssm.conformance.usage_error import Several, UsageError
 
-INSTALLS = {**FRAMEWORKS, "pytest": "pip install pytest"}  # a file of marked functions imports it
+INSTALLS = {
+    **adapters.INSTALLS,
+    "pytest": "pip install pytest",
+}  # a file of marked functions imports it
 LONGEST = 300  # characters of an exception's text in a report
 PACKAGE = Path(__file__).parents[2]
 PYTHON = ("stdlib", "platstdlib", "purelib", "platlib")
@@ -266,11 +270,18 @@ def _catalogued(module) -> list[tuple[str, Found]]:
 def _refuse(module, path) -> NoReturn:
     """UsageError: no function of the module is one of an operator."""
     functions = sorted(n for n in own(module) if not n.startswith("_"))[:8]
-    has = modules_of(module) or f"it defines {', '.join(functions) or 'no function'}"
+    has = _modules_of(module) or f"it defines {', '.join(functions) or 'no function'}"
     raise UsageError(
         f"{path}: no function has the name of an operator ({has}); "
         "use FILE::FUNCTION --as OPERATOR, see `refssm list`"
     )
+
+
+def _modules_of(package) -> str:
+    """The public modules of a package in words, or "" of a module that is none."""
+    found = pkgutil.iter_modules(getattr(package, "__path__", ()), f"{package.__name__}.")
+    names = [m.name for m in found if not m.name.rpartition(".")[2].startswith("_")]
+    return f"its modules are {', '.join(names)}" if names else ""
 
 
 def _found(op, forward, vjp) -> Found:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from selftest.subjects import told
 
-from refssm.conformance import clones
 from refssm.conformance.calling.finding import find
-from refssm.conformance.calling.libraries import NAMES, absent, target
 from refssm.conformance.calling.worker import InProcess
-from refssm.conformance.clones import CLONES, VARIABLE, Clone, module
+from refssm.subjects import clones
+from refssm.subjects.clones import CLONES, VARIABLE, Clone, module
+from refssm.subjects.libraries import NAMES, absent, target
 
 ALL = [(name, place) for name in CLONES for place in target(name)]
 

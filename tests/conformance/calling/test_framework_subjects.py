@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from refssm.conformance.calling.finding import find
-from refssm.conformance.calling.libraries import MODULES, NEEDS, absent, target
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.candidate import Candidate
-from refssm.conformance.clones import CLONES
+from refssm.subjects.clones import CLONES
+from refssm.subjects.libraries import MODULES, NEEDS, absent, target
 
 LIBRARIES = [n for n in MODULES if n != "scipy" and n not in CLONES]
 SUBJECTS = [(n, t) for n in LIBRARIES for t in target(n)]
@@ -74,7 +74,7 @@ def test_a_library_is_right_on_an_ordinary_case(subject, module, dtype):
 
 @pytest.mark.parametrize("subject", LIBRARIES)
 def test_a_library_that_is_not_installed_is_told_with_how_to_get_it(subject, monkeypatch):
-    monkeypatch.setattr("refssm.conformance.calling.libraries.find_spec", lambda name: None)
+    monkeypatch.setattr("refssm.subjects.libraries.find_spec", lambda name: None)
     module = NEEDS.get(subject, subject)
     assert absent(subject) == f"{module} is not installed: pip install {subject}"
     assert absent("jit") == ""

@@ -5,7 +5,6 @@ import pytest
 
 from refssm.conformance.calling.finding import find
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.libraries import NAMES, target
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.candidate import Candidate
@@ -14,6 +13,7 @@ from refssm.conformance.judging.grading import grade_outputs
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.scan import LINEAR_SCAN
+from refssm.subjects.libraries import NAMES, target
 from refssm.testing import implements
 
 SCIPY = [found for place in target("scipy") for found in find(place)]

@@ -1,0 +1,26 @@
+# pyright: reportMissingImports=false
+"""mamba.py's `MambaBlock.selective_scan_seq`, a loop over time."""
+
+from types import SimpleNamespace
+
+import torch.nn.functional as F
+
+from refssm.subjects.clones import module
+from refssm.testing import implements
+
+MambaBlock = module("mamba.py", "mambapy.mamba").MambaBlock
+
+
+@implements(
+    "mamba_scan",
+    framework="torch",
+    vjp=True,
+    dtypes=("float32", "float64"),
+    layout="b l d, b l d, d n, b l n, b l n, d, b l d, d -> b l d",
+)
+def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
+    """MambaBlock.selective_scan_seq, with the softplus before it and the gate after it."""
+    sizes = SimpleNamespace(d_inner=A.shape[0], d_state=A.shape[1])
+    block = SimpleNamespace(config=sizes)
+    y = MambaBlock.selective_scan_seq(block, u, F.softplus(dt + dt_bias), A, B, C, D)
+    return y * F.silu(z)
