@@ -29,7 +29,7 @@ SATELLITES = (
     "experiments",
 )
 BELOW_BENCH = ("conformance", "subjects", "jit", "layers", "training")
-TABLES = ("clones", "libraries")  # a plug-in is imported by its name, by nobody else
+TABLES = ("clones", "former", "libraries")  # a plug-in is imported by its name, by nobody else
 NEVER_LOADED = (
     "numba",
     "matplotlib",

@@ -7,51 +7,25 @@ from refssm.subjects import clones
 
 SUBJECTS = "refssm.subjects"
 MODULES = {
-    "scipy": ("scipy_signal", "scipy_dlsim", "scipy_oaconvolve", "scipy_linalg"),
-    "jax": (
-        "jax_associative_scan",
-        "jax_scan",
-        "jax_convolve",
-        "jax_associative_dense",
-        "jax_formulas",
-        "jax_kernels",
-        "jax_vandermonde_blocks",
-        "jax_dplr",
-        "jax_dplr_powers",
-        "jax_hope",
-        "jax_selective_scan",
-        "jax_ssd",
-        "jax_convolutions",
-        "jax_depthwise",
-    ),
-    "torch": (
-        "torch_loop",
-        "torch_fft",
-        "torch_associative_scan",
-        "torch_associative_dense",
-        "torch_kernels",
-        "torch_dplr",
-        "torch_dplr_resolvents",
-        "torch_selective_scan",
-        "torch_ssd",
-        "torch_conv1d",
-    ),
-    "accelerated-scan": ("accelerated_scan_ref",),
-    "mambapy": ("mambapy_pscan", "mambapy_mamba"),
-    "transformers": ("transformers_mamba", "transformers_mamba2", "transformers_mamba_block"),
-    "s5-pytorch": ("s5_pytorch_ssm", "s5_pytorch_block"),
-    "lrnnx": ("lrnnx_discretization",),
-    "mamba-ssm": ("mamba_ssm_ref",),
-    "control": ("control_c2d", "control_response", "control_gram"),
+    "scipy": ("scipy",),
+    "jax": ("jax_kernels", "jax_scans"),
+    "torch": ("torch_kernels", "torch_scans", "torch_associative"),
+    "accelerated-scan": ("accelerated_scan",),
+    "mambapy": ("mambapy",),
+    "transformers": ("transformers",),
+    "s5-pytorch": ("s5_pytorch",),
+    "lrnnx": ("lrnnx",),
+    "mamba-ssm": ("mamba_ssm",),
+    "control": ("control",),
 }
 # repositories without a package: folders that REFSSM_SUBJECTS has
 MODULES |= {name: clone.modules for name, clone in clones.CLONES.items()}
 # kernels that need a card; `refssm bench --device gpu --peers` times them
 KERNELS = {
     "mamba-ssm": ("mamba_ssm_kernels",),
-    "causal-conv1d": ("causal_conv1d_kernels",),
+    "causal-conv1d": ("causal_conv1d",),
     "structured-kernels": ("s4_extension",),
-    "accelerated-scan": ("accelerated_scan_kernels", "accelerated_scan_triton"),
+    "accelerated-scan": ("accelerated_scan_warp", "accelerated_scan_triton"),
 }
 # if the importable module has another name
 NEEDS = {

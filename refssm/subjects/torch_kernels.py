@@ -1,4 +1,4 @@
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportCallIssue=false, reportAttributeAccessIssue=false
 """Sums over modes in PyTorch: kernels of S4, S4D and HOPE on a CPU, without compilation.
 
 One row after another, because an array of nodes times modes should fit the cache; gradients make
@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from refssm.testing import implements
 
 DECLARED = {"framework": "torch", "vjp": True}
+DPLR = {**DECLARED, "layout": "d n, d n r, d n r, d n, d n, d -> d l"}
 
 
 def by_rows(row_of, *arrays):
@@ -77,3 +78,59 @@ def hope_transfer(h, dt, *, l):
         return k
 
     return by_rows(row, h, dt)
+
+
+def _bilinear(w, P, Q, B, dt):
+    """I − Ā and B̄: (I − ½dt A)⁻¹ times −dt A and dt B."""
+    A, dt = torch.diag_embed(w) - P @ Q.mH, dt[:, None, None]
+    right = torch.cat([-dt * A, (dt * B[..., None]).expand(*A.shape[:-1], 1)], -1)
+    one = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    solved = torch.linalg.solve(one - dt / 2 * A, right)
+    return solved[..., :-1], solved[..., -1]
+
+
+@implements("dplr_kernel", **DPLR)
+def dplr_kernel(w, P, Q, B, C, dt, *, l):
+    """C Ā^{ab} times Ā^c B̄: heads times places in blocks, by powers of Ā.
+
+    By doubling in the form I − Ā^m, because products of Ā itself would lose slow modes: about
+    2 log₂ l products of matrices per system, no transform, and no poles.
+    """
+    rows = max(map(len, (w, P, Q, B, C, dt)))
+    kind = sum(a.flatten()[:1].sum() for a in (w, P, Q, B, C, dt)).dtype
+    w, P, Q, B, C = (a.to(kind).expand(rows, *a.shape[1:]) for a in (w, P, Q, B, C))
+    E, places = _bilinear(w, P, Q, B, dt.expand(rows))
+    places, heads, block = places[:, None], C[:, None], 1
+    while block * block < l:  # E = I − Ā^block
+        places = torch.cat([places, places - places @ E.mT], 1)
+        E, block = 2 * E - E @ E, 2 * block
+    while heads.shape[1] * block < l:
+        heads = torch.cat([heads, heads - heads @ E], 1)
+        E = 2 * E - E @ E
+    return (heads @ places.mT).flatten(1)[:, :l]
+
+
+def _spectrum(w, P, Q, B, C, dt, below, above):
+    """2 C (diag D + (1 + z) P Qᴴ)⁻¹ B, D = 2 (1 − z)/dt − (1 + z) w, at the roots of unity."""
+    kind, rank = below.dtype, P.shape[-1]
+    R = torch.reciprocal(2 / dt * below - above * w[:, None])  # (n, l)
+    left = torch.cat([C[:, None].to(kind), Q.conj().to(kind)], 1).mT
+    right = torch.cat([B[:, None].to(kind), P.to(kind)], 1).mT
+    k = ((left[:, None] * right).flatten(0, 1) @ R).unflatten(0, (1 + rank, 1 + rank))
+    if rank == 0:
+        return 2 * k[0, 0]
+    if rank == 1:
+        return 2 * (k[0, 0] - above * k[0, 1] * k[1, 0] / (1 + above * k[1, 1]))
+    capacitance = torch.eye(rank, device=k.device) + (above * k[1:, 1:]).movedim(-1, 0)
+    solved = torch.linalg.solve(capacitance, k[1:, 0].mT)  # (l, r)
+    return 2 * (k[0, 0] - above * (k[0, 1:].mT * solved).sum(-1))
+
+
+@implements("dplr_kernel_aliased", **DPLR)
+def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
+    """Resolvents that share poles, row by row, Woodbury's identity, and one transform."""
+    c, s = half_circle(l, real_type(w), w.device)
+    below, above = 2 * s * torch.complex(s, c), 2 * c * torch.complex(c, -s)
+    arguments = w, P, Q, B, C, dt
+    k = torch.fft.ifft(by_rows(lambda *row: _spectrum(*row, below, above), *arguments))
+    return k if any(a.is_complex() for a in arguments) else k.real

@@ -48,9 +48,10 @@ def looking(target: str):
 def find(target: str, name: str | None = None, told: dict | None = None) -> list[Found]:
     """Implementations in `target`: file.py, file.py::function, module or module:function.
 
-    Without a function name, all functions that the file defines under a catalog name count; if
-    several are of one operator, Several is raised, with a target for each function. `name` is the
-    operator to judge; `told` overrides parts of the author's declaration.
+    Without a function name, all functions that the file defines under a catalog name count; an
+    operator's name stands for its functions. If several are of one operator, Several is raised,
+    with a target for each function. `name` is the operator to judge; `told` overrides parts of the
+    author's declaration.
     """
     path, _, function = _split(target)
     if not path.strip():
@@ -59,7 +60,8 @@ def find(target: str, name: str | None = None, told: dict | None = None) -> list
     if name and not function:
         own = _offered(module, name) or [(name, f) for f in _named(module, path, name, name)]
     elif function:
-        own = [(function, f) for f in _named(module, path, function, name or function)]
+        meant = _meant(module, function)
+        own = [(n, f) for n in meant for f in _named(module, path, n, name or n)]
     else:
         own = _catalogued(module) or _refuse(module, path)
     own = [(n, _told(f, told)) for n, f in own] if told else own
@@ -77,8 +79,15 @@ def _refuse_several(path: str, own: list[tuple[str, Found]]) -> None:
         if other != n:
             raise Several(
                 f"{path}: `{other}` and `{n}` both implement {found.op}; choose one: {path}::{n}",
-                tuple((f"{path}::{n}", f.op.name) for n, f in own),
+                tuple((f"{path}::{n}", f.op.name) for n, f in own if f.judged),
             )
+
+
+def _meant(module, function: str) -> list[str]:
+    """The function of this name, or, if there is none, the functions of the operator so called."""
+    if getattr(module, function, None) is not None:
+        return [function]
+    return [n for n, f in _catalogued(module) if f.op.name == function] or [function]
 
 
 def _offered(module, name) -> list[tuple[str, Found]]:
@@ -231,10 +240,20 @@ def _named(module, path, function, name) -> list[Found]:
         raise UsageError(f"{path}: {error}; name its operator by --as") from None
     vjp = getattr(module, f"{function}_vjp", None) or getattr(module, f"{op.name}_vjp", None)
     found = [_found(op, forward, vjp)]
-    later = getattr(module, _resumed(op.name) or " ", None)
-    if callable(later):
+    later = _continued(module, function, op.name)
+    if later is not None:
         found.append(replace(_found(operator_named(_resumed(op.name)), later, None), judged=False))
     return found
+
+
+def _continued(module, function: str, name: str) -> Callable | None:
+    """What continues a function from its state: `<function>_from` or `<function>_stateful`, or the
+    function with the name of that operator.
+    """
+    other = _resumed(name)
+    own = other and f"{function}{other.removeprefix(name)}"
+    found = (getattr(module, n, None) for n in (own, other) if n)
+    return next((f for f in found if callable(f) and _operator_name(f) in ("", other)), None)
 
 
 def loaded(path: str):
