@@ -1,10 +1,10 @@
-"""Other people's libraries as implementations of the catalog: one file a library, or a subject of it.
+"""Other people's libraries as implementations of the catalog: one file a library, or a part of one.
 
-A file may have several functions of one operator; each is judged under its own name. A library that
-one function needs and another does not is a reason for a second file: all of a file's imports must
-succeed. A plug-in sees what every author sees, `refssm.testing` and `refssm.adapters`, and nothing
-imports a plug-in but by its name. `libraries` and `clones` are the tables of what can be judged, and
-`former` the names that plug-ins had before.
+A file may have several functions of one operator; each is judged under its own name. All imports of
+a file must succeed, so what needs another library has another file. A plug-in sees what every
+author sees, `refssm.testing` and `refssm.adapters`; it is found by its name, and nothing imports it.
+`libraries` and `clones` are the tables of what can be judged by name, and `former` has the names
+that plug-ins had before.
 """
 
 
