@@ -21,7 +21,7 @@ Elements = Any  # an array or a tuple of arrays, time along axis 0 of each
 Combine = Callable[[Elements, Elements], Elements]  # (earlier, later) -> elements
 
 
-class Step(NamedTuple):
+class ScheduleStep(NamedTuple):
     """The places that one step of a schedule combines; `earlier` and `later` have equal lengths."""
 
     name: str
@@ -42,26 +42,26 @@ class Schedule:
 
     `schedule(combine, elements)` runs the scan and yields its `Level`s. The first, "start", has the
     given elements; the last has the scan. Compare a kernel's intermediates with those between. To
-    make your own schedule, decorate a function that yields `Step`s:
+    make your own schedule, decorate a function that yields `ScheduleStep`s:
 
     >>> import numpy as np
-    >>> from refssm.associative import Schedule, Step, associative_scan
+    >>> from refssm.associative import Schedule, ScheduleStep, associative_scan
     >>> @Schedule
     ... def serpent(l):
     ...     for k in range(1, l):
-    ...         yield Step(f"place {k}", np.array([k - 1]), np.array([k]))
+    ...         yield ScheduleStep(f"place {k}", np.array([k - 1]), np.array([k]))
     >>> associative_scan(np.add, [1, 2, 3, 4], serpent)
     array([ 1,  3,  6, 10])
     """
 
-    def __init__(self, steps: Callable[[int], Iterator[Step]]):
+    def __init__(self, steps: Callable[[int], Iterator[ScheduleStep]]):
         self._steps = steps
         self.__name__, self.__doc__ = steps.__name__, steps.__doc__
 
     def __repr__(self):
         return self.__name__
 
-    def steps(self, l: int) -> Iterator[Step]:
+    def steps(self, l: int) -> Iterator[ScheduleStep]:
         """The steps of a scan of length `l`."""
         if l < 0:
             raise ValueError(f"{self}: a length must be >= 0, got {l}")
@@ -81,7 +81,7 @@ class Schedule:
 def sequential(l):
     """y_k = y_{k-1} • x_k, one place after another: l - 1 steps, l - 1 combines."""
     for k in range(1, l):
-        yield Step(f"place {k}", np.array([k - 1]), np.array([k]))
+        yield ScheduleStep(f"place {k}", np.array([k - 1]), np.array([k]))
 
 
 @Schedule
@@ -95,7 +95,7 @@ def hillis_steele(l):
     s, number = 1, 1
     while s < l:
         later = np.arange(s, l)
-        yield Step(f"pass {number} (step {s})", later - s, later)
+        yield ScheduleStep(f"pass {number} (step {s})", later - s, later)
         s, number = 2 * s, number + 1
 
 
@@ -112,13 +112,13 @@ def blelloch(l):
     s, number = 1, 1
     while 2 * s <= l:
         later = np.arange(2 * s - 1, l, 2 * s)
-        yield Step(f"up {number} (step {s})", later - s, later)
+        yield ScheduleStep(f"up {number} (step {s})", later - s, later)
         s, number = 2 * s, number + 1
     number = 1
     while s >= 1:
         later = np.arange(3 * s - 1, l, 2 * s)
         if later.size:
-            yield Step(f"down {number} (step {s})", later - s, later)
+            yield ScheduleStep(f"down {number} (step {s})", later - s, later)
             number += 1
         s //= 2
 
@@ -141,12 +141,12 @@ def chunked(size: int) -> Schedule:
         for k in range(1, min(size, l)):
             later = starts + k
             later = later[later <= ends]
-            yield Step(f"inside {k}", later - 1, later)
+            yield ScheduleStep(f"inside {k}", later - 1, later)
         for c in range(1, len(ends)):
-            yield Step(f"total {c}", ends[[c - 1]], ends[[c]])
+            yield ScheduleStep(f"total {c}", ends[[c - 1]], ends[[c]])
         later = np.setdiff1d(np.arange(size, l), ends)
         if later.size:
-            yield Step("carry", later // size * size - 1, later)
+            yield ScheduleStep("carry", later // size * size - 1, later)
 
     steps.__name__ = f"chunked({size})"
     steps.__doc__ = f"Chunks of {size} from rest, their totals, and the carry into each chunk."
@@ -268,7 +268,7 @@ class _State:
         """A copy, with the structure of the given elements."""
         return self._together([part.copy() for part in self.parts])
 
-    def take(self, step: Step):
+    def take(self, step: ScheduleStep):
         """x_later ← x_earlier • x_later."""
         earlier, later = ([part[places] for part in self.parts] for places in step[1:])
         for part, combined in zip(self.parts, self._combined(earlier, later), strict=True):

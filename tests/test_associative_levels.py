@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from schedules import SCHEDULES, each_schedule, letters, prefixes
 
-from refssm.associative import Schedule, Step, associative_scan, blelloch, chunked, hillis_steele
+from refssm.associative import (
+    Schedule,
+    ScheduleStep,
+    associative_scan,
+    blelloch,
+    chunked,
+    hillis_steele,
+)
 
 
 def counted(combine):
@@ -152,8 +159,8 @@ def test_ones_own_schedule_is_a_list_of_steps():
         half = l // 2
         for k in range(1, half):
             later = np.array([k, half + k])
-            yield Step(f"place {k}", later - 1, later)
-        yield Step("carry", np.full(l - half, half - 1), np.arange(half, l))
+            yield ScheduleStep(f"place {k}", later - 1, later)
+        yield ScheduleStep("carry", np.full(l - half, half - 1), np.arange(half, l))
 
     assert repr(halves) == "halves"
     assert halves.__doc__ == "Both halves at once, then the first half's end into the second."

@@ -212,8 +212,8 @@ def test_the_example_of_a_new_operator_is_judged_right_and_all_else_follows(tmp_
     pytest.importorskip("flint")
     page = (ROOT / "docs/adding_an_operator.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^`([\w/]+\.pyi?)`[^\n]*\n\n```python\n(.*?)```", page, re.M | re.S)
-    shutil.copytree(ROOT / "refssm", tmp_path / "refssm", ignore=shutil.ignore_patterns("__pyc*"))
-    (tmp_path / "tests").mkdir()
+    for folder in ("refssm", "tests/honest"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pyc*"))
     for name, text in blocks:
         path = tmp_path / name
         if not path.exists() or name.endswith("i"):  # append to the list at its end
@@ -235,7 +235,7 @@ def run(folder, *command):
     """The output of a separate Python process in a folder; it must exit with 0."""
     ended = subprocess.run(
         [sys.executable, *command], cwd=folder, capture_output=True, encoding="utf-8", check=False,
-        env={**os.environ, "PYTHONPATH": str(folder)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(folder / "tests")])},
     )  # fmt: skip
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout

@@ -11,13 +11,13 @@ import pytest
 
 import refssm.jit
 from refssm.jit._compiling import cache, everything
-from refssm.jit._compiling.gufunc import Kernel, gufunc
+from refssm.jit._compiling.gufunc import GufuncKernel, gufunc
 
 # a mirror as ours are made, small enough to compile in a second
 MIRROR = """
 import sys
 import numpy as np
-from refssm.jit._compiling.gufunc import Kernel, gufunc
+from refssm.jit._compiling.gufunc import GufuncKernel, gufunc
 
 @gufunc("(l)->(l)")
 def doubled(u, y):
@@ -232,7 +232,7 @@ def test_every_kernel_is_compiled_once_by_the_command_and_no_family_is_left_out(
     assert families - {part.module.split(".")[2] for part in parts} == {"krylov"}  # it has none
     functions = {kernel.function for _, _, kernel in everything.kernels()}
     # in whatever wrapper; `type`, for weak references of other tests may be dead
-    held = [x.function for x in gc.get_objects() if type(x) is Kernel]
+    held = [x.function for x in gc.get_objects() if type(x) is GufuncKernel]
     assert functions == {f for f in held if f.__module__.startswith("refssm.jit.")}
 
 

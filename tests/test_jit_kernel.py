@@ -7,7 +7,7 @@ import pytest
 from numba import guvectorize
 
 from refssm.jit._compiling import gufunc
-from refssm.jit._compiling.gufunc import Kernel
+from refssm.jit._compiling.gufunc import GufuncKernel
 
 SIGNATURE = "(l),(l)->(l)"
 TYPES = [f"({t}[:], {t}[:], {t}[:])" for t in ("f4", "f8", "c8", "c16")]
@@ -33,7 +33,7 @@ def in_memory(monkeypatch):
 
 
 def test_nothing_is_compiled_before_the_first_call_and_then_only_the_types_of_the_call(in_memory):
-    kernel = Kernel(added, TYPES, SIGNATURE)
+    kernel = GufuncKernel(added, TYPES, SIGNATURE)
     assert in_memory == []
     for _ in range(2):
         kernel(np.ones(3, "f4"), np.ones(3, "f4"))
@@ -43,7 +43,7 @@ def test_nothing_is_compiled_before_the_first_call_and_then_only_the_types_of_th
 
 
 def test_the_types_are_those_that_numpy_would_choose_among_all(in_memory):
-    kernel, whole = Kernel(added, TYPES, SIGNATURE), guvectorize(TYPES, SIGNATURE)(added)
+    kernel, whole = GufuncKernel(added, TYPES, SIGNATURE), guvectorize(TYPES, SIGNATURE)(added)
     for kinds in itertools.product(("?", "f2", "f4", "f8", "c8", "c16", "i4"), repeat=2):
         u, v = (np.ones(2, kind) for kind in kinds)
         assert kernel(u, v).dtype == whole(u, v).dtype, kinds
@@ -51,11 +51,11 @@ def test_the_types_are_those_that_numpy_would_choose_among_all(in_memory):
 
 def test_a_wrong_choice_is_seen(in_memory, monkeypatch):
     """The check itself: always the widest."""
-    monkeypatch.setattr(Kernel, "_of", lambda self, given: self.compiled([*self.types][-1]))
+    monkeypatch.setattr(GufuncKernel, "_of", lambda self, given: self.compiled([*self.types][-1]))
     with pytest.raises(AssertionError):
         test_the_types_are_those_that_numpy_would_choose_among_all([])
 
 
 def test_types_that_no_form_accepts_are_named(in_memory):
     with pytest.raises(AssertionError, match=r"added has no form for .*complex128"):
-        Kernel(added, TYPES[:2], SIGNATURE)(np.ones(2, "c16"), np.ones(2))
+        GufuncKernel(added, TYPES[:2], SIGNATURE)(np.ones(2, "c16"), np.ones(2))

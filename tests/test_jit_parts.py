@@ -9,7 +9,7 @@ from numba import guvectorize, njit
 
 from refssm.jit._compiling import build, gufunc
 from refssm.jit._compiling import cache as disk
-from refssm.jit._compiling.gufunc import Kernel
+from refssm.jit._compiling.gufunc import GufuncKernel
 from refssm.jit._compiling.parts import part
 
 SIGNATURE = "(l),()->(l)"
@@ -65,7 +65,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_parts_return_numbers_tuples_and_arrays_and_serve_several_kernels_and_types(cache):
-    first, second = Kernel(doubled, TYPES, SIGNATURE), Kernel(shares, TYPES, SIGNATURE)
+    first, second = GufuncKernel(doubled, TYPES, SIGNATURE), GufuncKernel(shares, TYPES, SIGNATURE)
     for kind in ("f4", "f8", "f4"):
         u = np.arange(1, 4, dtype=kind)
         assert first(u, np.array(2, kind)).tolist() == [2, 4, 4]
@@ -75,16 +75,16 @@ def test_parts_return_numbers_tuples_and_arrays_and_serve_several_kernels_and_ty
 
 def test_what_is_loaded_from_disk_is_what_was_compiled(cache, monkeypatch):
     u = np.arange(12.0).reshape(3, 4)[:, ::2]
-    wanted = Kernel(doubled, TYPES, SIGNATURE)(u, np.float64(5))
+    wanted = GufuncKernel(doubled, TYPES, SIGNATURE)(u, np.float64(5))
     cache()
     monkeypatch.delattr(build, "compiled")
-    assert np.array_equal(Kernel(doubled, TYPES, SIGNATURE)(u, np.float64(5)), wanted)
+    assert np.array_equal(GufuncKernel(doubled, TYPES, SIGNATURE)(u, np.float64(5)), wanted)
 
 
 @pytest.mark.parametrize("from_disk", [False, True])
 def test_an_error_in_a_part_is_an_error_of_the_call(cache, from_disk):
     for _ in range(1 + from_disk):
-        kernel = Kernel(doubled, TYPES, SIGNATURE)
+        kernel = GufuncKernel(doubled, TYPES, SIGNATURE)
         with pytest.raises(ValueError, match=r"^a number is negative$"):
             kernel(np.array([1.0, -1.0]), np.float64(2))
         cache()
@@ -92,13 +92,13 @@ def test_an_error_in_a_part_is_an_error_of_the_call(cache, from_disk):
 
 def test_a_division_by_zero_is_numpys(cache):
     with np.errstate(invalid="ignore"):
-        y = Kernel(shares, TYPES, SIGNATURE)(np.array([0.0]), np.float64(1))
+        y = GufuncKernel(shares, TYPES, SIGNATURE)(np.array([0.0]), np.float64(1))
     assert np.isnan(y).all()
 
 
 def test_only_parts_that_allow_it_are_reordered(cache):
     u = np.random.default_rng(0).standard_normal(4096)
-    y = Kernel(sums, TYPES, SIGNATURE)(u, np.float64(0))
+    y = GufuncKernel(sums, TYPES, SIGNATURE)(u, np.float64(0))
     assert y[0] == sum(u.tolist())
     assert abs(y[1] - y[0]) <= u.size * np.finfo(u.dtype).eps * abs(u).sum()
 
@@ -108,7 +108,7 @@ def test_a_kernel_is_what_numba_makes_of_it_for_all_strides_and_batches(cache):
         for i in range(u.size):
             y[i] = min(u[i], bound[0]) + u[0]
 
-    mine = Kernel(loops, TYPES, SIGNATURE)
+    mine = GufuncKernel(loops, TYPES, SIGNATURE)
     theirs = guvectorize(TYPES, SIGNATURE, nopython=True)(loops)
     rng = np.random.default_rng(1)
     for shape in ((3,), (1,), (0, 3), (2, 1, 5), (2, 3, 4)):

@@ -2,7 +2,7 @@
 
 from refssm.bench.programs.judged import Judge, Judged
 from refssm.bench.programs.program import YOURS, Program
-from refssm.bench.results.rows import Group, Row, Work
+from refssm.bench.results.rows import Row, Work, WorkRows
 from refssm.conformance.calling.implementation import Found
 from refssm.scan import LINEAR_SCAN
 from refssm.testing import Declaration
@@ -84,4 +84,4 @@ def row(label, *seconds, kind="peer", library="", **more):
 def group(mirror=(1.0,) * 7, jax=(2.0,) * 7, **more):
     """A mirror beside JAX."""
     rows = [row("mirror", *mirror, kind="mirror", library="numba"), row("jax: one", *jax)]
-    return Group(work(**more), rows)
+    return WorkRows(work(**more), rows)

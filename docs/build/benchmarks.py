@@ -17,7 +17,7 @@ from refssm.bench.results import lines
 from refssm.bench.results.bars import bar_of, standing
 from refssm.bench.results.card_bars import standings, wanted
 from refssm.bench.results.document import Document, read
-from refssm.bench.results.rows import Group
+from refssm.bench.results.rows import WorkRows
 
 PAGE, RUN = Path("docs/benchmarks.md"), Path("docs/benchmarks.json")
 STEPS = Path("docs/training_steps.json")
@@ -76,7 +76,7 @@ def _card_run(run: Document) -> Iterator[str]:
     yield from (part for group in run.groups for part in _work(group, run))
 
 
-def _card_bars(group: Group, run: Document) -> Iterator[tuple[str, ...]]:
+def _card_bars(group: WorkRows, run: Document) -> Iterator[tuple[str, ...]]:
     """One row for each bar of the mirror on the GPU."""
     mirror = next((row for row in group.rows if row.kind == "GPU mirror"), None)
     for bar in standings(group, run.rates):
@@ -110,17 +110,17 @@ def _bars(run: Document) -> str:
     return table(BARS_HEAD, rows)
 
 
-def _median(group: Group, row) -> str:
+def _median(group: WorkRows, row) -> str:
     del group
     return lines.seconds(row.median.value) if row is not None and row.timed else ""
 
 
-def _size(group: Group) -> str:
+def _size(group: WorkRows) -> str:
     letters = " ".join(f"{k}={v}" for k, v in group.work.size.items())
     return f"{group.work.dtype} {letters}"
 
 
-def _work(group: Group, run: Document) -> Iterator[str]:
+def _work(group: WorkRows, run: Document) -> Iterator[str]:
     """Heading, table and remarks of one work."""
     yield f"### `{group.work.call}`, {_size(group)}"
     timed = [row for row in group.rows if row.timed]

@@ -16,6 +16,7 @@ from statistics import mean, stdev
 from selftest.stored import table
 
 from refssm.bench.measuring.machine import cores, processor
+from refssm.conformance.record_lines import record_lines
 from refssm.conformance.spreading.crew import local
 from refssm.experiments import digits
 from refssm.training import checkpoint
@@ -38,7 +39,7 @@ def page(text: str, written: str) -> str:
 
 def written(stored: dict) -> str:
     """The tables of stored runs as Markdown, with the machine and the settings."""
-    result = [digits.Found(**run) for run in stored["runs"]]
+    result = [digits.TrainedLayer(**run) for run in stored["runs"]]
     model = ", ".join(f"{n} = {v}" for n, v in (stored["model"] | stored["plan"]).items())
     by_name = {name: [r.seconds for r in runs] for name, runs in digits.by_layer(result).items()}
     times = ", ".join(f"{name} {sum(s) / len(s):.0f}" for name, s in by_name.items())
@@ -49,6 +50,11 @@ def written(stored: dict) -> str:
         parts += [f"{found.title}:", table(found.columns, found.rows)]
     parts.append(f"![curves of all layers]({PICTURE.relative_to(PAGE.parent)})")
     return "\n\n".join([*parts, *_usual(stored["usual"])]) + "\n"
+
+
+def text(stored: dict) -> str:
+    """Stored runs as JSON, one run a line."""
+    return record_lines(stored, ("runs", "usual"))
 
 
 def _usual(runs: list[dict]) -> list[str]:
@@ -108,8 +114,8 @@ def write(folders: list[str]) -> None:
         stored["usual"] = [finished(Path(folder)) for folder in folders]
     else:
         stored = {**run(cores()), "usual": stored["usual"]}
-    checkpoint.write_whole(RUNS, (json.dumps(stored, indent=1) + "\n").encode())
-    digits.draw(PICTURE, [digits.Found(**r) for r in stored["runs"]])
+    checkpoint.write_whole(RUNS, text(stored).encode())
+    digits.draw(PICTURE, [digits.TrainedLayer(**r) for r in stored["runs"]])
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), written(stored)), encoding="utf-8")
 
 

@@ -79,7 +79,8 @@ def _named() -> str:
         "bits lost", "bugs that did harm", "named first", "no name", "name of another bug",
         "a pattern", "honest programs refused", "of them called a bug", "date", "commit",
     )  # fmt: skip
-    return table(head, read(NAMING, NamingRate))
+    runs = [row for row in read(NAMING, NamingRate) if row.bugs]  # not honest programs alone
+    return table(head, runs[-1:])
 
 
 HEAD = f"""\
@@ -98,7 +99,7 @@ CONTRACTS = "## Contracts"
 NAMED = f"""\
 ## How often a planted bug is named
 
-Written from `{NAMING}`.
+The last run; [naming_rate.csv]({NAMING.name}) has the others.
 `PYTHONPATH=tests python -m selftest.naming_rate --record` adds a row: it plants each bug in an
 honest implementation instead of the reference, judges it, and counts how often `looks like:` names
 this bug first. Such a run needs about 40 minutes on two cores. It also judges honest programs that

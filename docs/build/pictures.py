@@ -65,11 +65,9 @@ def errors() -> Errors:
 
 
 def write() -> None:
-    """Write the picture, without the spaces that matplotlib leaves at the end of lines."""
+    """Write the picture."""
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    lines = draw(PICTURE, errors()).read_text(encoding="utf-8").splitlines()
-    text = "".join(f"{line.rstrip()}\n" for line in lines)
-    PICTURE.write_text(text, encoding="utf-8")
+    draw(PICTURE, errors())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 from refssm._declaration.operator import Operator
 from refssm.bench.measuring.memory import available
 from refssm.bench.measuring.timing import SHORT, Clock, median, one
-from refssm.bench.programs.calls import Call
+from refssm.bench.programs.calls import TimedCall
 from refssm.bench.programs.judged import Judge
 from refssm.bench.programs.program import MIRROR, ours
 from refssm.bench.work.inputs import case_of, drawn
@@ -87,7 +87,7 @@ def _grown(op, program, dtype, lengths, tick, clock) -> Growth:
         size = of_length(op, l)
         try:
             arrays = drawn(op, size)
-            call = Call(program, arrays, case_of(op, size).statics, dtype)
+            call = TimedCall(program, arrays, case_of(op, size).statics, dtype)
             took = _median(call, clock)
         except Exception as error:
             message = f"l = {l} raised {sentence(error)}"
@@ -104,7 +104,7 @@ def _grown(op, program, dtype, lengths, tick, clock) -> Growth:
     return Growth(op.name, dtype, tuple(done), tuple(seconds), message)
 
 
-def _median(call: Call, clock: Clock) -> float:
+def _median(call: TimedCall, clock: Clock) -> float:
     """The median of some timings after two calls that do not count."""
     call(0)
     took = max(one(call, 1, 0, clock), 1e-9)

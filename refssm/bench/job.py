@@ -12,14 +12,14 @@ from refssm._declaration.operator import Operator
 from refssm._declaration.signature import length_of
 from refssm.bench.measuring.memory import available, last_cache
 from refssm.bench.programs.affordable import at_least, refuse_slow
-from refssm.bench.programs.calls import Call
+from refssm.bench.programs.calls import TimedCall
 from refssm.bench.results.rows import Work
 from refssm.bench.work.flops import flops
 from refssm.bench.work.sizes import Size
 
 COPIES = 64
 DRAWING = 100  # bytes for each entry that is drawn: double precision, and what makes it valid
-Prepared = Callable[[list[np.ndarray], dict], Call]
+Prepared = Callable[[list[np.ndarray], dict], TimedCall]
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Job:
         part = self.op, self.size, self.primals, self.statics, self.work.vjp
         refuse_slow(*part, lambda *given: prepared(*given).waited, clock)
 
-    def beginning(self, prepared: Prepared, clock) -> tuple[float, Call]:
+    def beginning(self, prepared: Prepared, clock) -> tuple[float, TimedCall]:
         """A call of a part of the batch that takes long enough, and how often it fits in."""
         part = self.op, self.size, self.primals, self.statics, self.work.vjp
         return at_least(*part, prepared, clock)

@@ -14,9 +14,9 @@ from refssm.bench.job import Job, too_large
 from refssm.bench.measuring import accuracy, timing
 from refssm.bench.measuring.accuracy import Accuracy, Truth
 from refssm.bench.measuring.memory import peak_of
-from refssm.bench.measuring.timing import Clock, Plan, Timed, Timer, Times
+from refssm.bench.measuring.timing import Clock, Timed, Timer, Times, TimingPlan
 from refssm.bench.programs.affordable import SLOW
-from refssm.bench.programs.calls import Call, NotTimed
+from refssm.bench.programs.calls import NotTimed, TimedCall
 from refssm.bench.programs.judged import Judge, Judged
 from refssm.bench.programs.program import (
     MIRROR,
@@ -30,7 +30,7 @@ from refssm.bench.programs.program import (
     ours,
     peers,
 )
-from refssm.bench.results.rows import FAILED, REFUSED, SKIPPED, Group, Row, Work
+from refssm.bench.results.rows import FAILED, REFUSED, SKIPPED, Row, Work, WorkRows
 from refssm.bench.work.inputs import case_of, cotangents, drawn, repeated
 from refssm.bench.work.sizes import Size, alone, size_of
 from refssm.conformance.calling.finding import sentence
@@ -45,7 +45,7 @@ Tick = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Settings:
+class BenchSettings:
     """What to time and for how long."""
 
     sizes: str = "small"
@@ -74,8 +74,8 @@ class _Ready:
     """A call that may be timed, its plan, and its row without times."""
 
     program: Program
-    call: Call
-    plan: Plan
+    call: TimedCall
+    plan: TimingPlan
     row: Row
     judged: Judged
     share: float = 1.0  # how many times the whole work is larger than what is called
@@ -86,7 +86,7 @@ class Bench:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: BenchSettings,
         tick: Tick = lambda *what: None,
         clock: Clock = time.perf_counter,
         judge: Judge | None = None,
@@ -95,9 +95,9 @@ class Bench:
     ):
         self.settings, self.tick, self.clock, self.sleep = settings, tick, clock, sleep
         self.judge, self.card = judge or Judge(tick), card
-        self.partial: Group | None = None
+        self.partial: WorkRows | None = None
 
-    def groups(self, asked: Iterable[tuple[Operator, list[Program]]]) -> Iterator[Group]:
+    def groups(self, asked: Iterable[tuple[Operator, list[Program]]]) -> Iterator[WorkRows]:
         """The rows of each operator, forward and then, if so wanted, VJP."""
         for op, own in asked:
             for size in self._sizes(op, own):
@@ -110,10 +110,10 @@ class Bench:
         single = alone(size)
         return [size, single] if self.card is not None and single != size else [size]
 
-    def _at(self, op: Operator, size: Size, own: list[Program]) -> Iterator[Group]:
+    def _at(self, op: Operator, size: Size, own: list[Program]) -> Iterator[WorkRows]:
         if reason := too_large(op, size):
             row = Row("every implementation", REFERENCE, "", SKIPPED, reason)
-            yield Group(Work(op.name, size.letters, size.dtype, False), [row])
+            yield WorkRows(Work(op.name, size.letters, size.dtype, False), [row])
             return
         self.tick(f"{op}: drawing inputs", 0, 0)
         primals, statics = self._drawn(op, size), case_of(op, size).statics
@@ -143,7 +143,7 @@ class Bench:
             ]  # fmt: skip
         return found
 
-    def _group(self, job: Job, programs: list[Program | Absent]) -> Group:
+    def _group(self, job: Job, programs: list[Program | Absent]) -> WorkRows:
         made = [self._made(job, program) for program in programs]
         ready = [m for m in made if isinstance(m, _Ready)]
         copies = job.copies(len(ready))
@@ -172,9 +172,9 @@ class Bench:
                 self.card.release()
             self._add_accuracy(job, ready)
         except KeyboardInterrupt:
-            self.partial = Group(job.work, rows())
+            self.partial = WorkRows(job.work, rows())
             raise
-        return Group(job.work, rows())
+        return WorkRows(job.work, rows())
 
     def _made(self, job: Job, program: Program | Absent) -> _Ready | Row:
         """A call that may be timed, or a row that says why there is none."""
@@ -202,8 +202,8 @@ class Bench:
             return replace(empty, status=FAILED, message=f"raised {sentence(error)}")
 
     def _ready(self, job: Job, program: Program, judged: Judged, row: Row) -> _Ready:
-        def prepared(arrays, statics) -> Call:
-            return Call(program, arrays, statics, job.size.dtype, job.work.vjp, judged.sliced)
+        def prepared(arrays, statics) -> TimedCall:
+            return TimedCall(program, arrays, statics, job.size.dtype, job.work.vjp, judged.sliced)
 
         share = 1.0
         if self.card is not None and program.kind == REFERENCE:
@@ -224,23 +224,25 @@ class Bench:
             plan, row = self._on_card(call, program, took, row)
         else:
             least = 1 if program.kind == REFERENCE else timing.LEAST
-            plan = Plan.of(took, self.settings.budget, least)
+            plan = TimingPlan.of(took, self.settings.budget, least)
         return _Ready(program, call, plan, replace(row, repeats=plan.repeats), judged, share)
 
-    def _on_card(self, call: Call, program: Program, took: float, row: Row) -> tuple[Plan, Row]:
+    def _on_card(
+        self, call: TimedCall, program: Program, took: float, row: Row
+    ) -> tuple[TimingPlan, Row]:
         """The plan of a call on the card, and the row with the time that a user waits."""
         assert self.card is not None
         waits = [self._waits(call) for _ in range(timing.LEAST if took < AGAIN else 1)]
-        plan = Plan.of(took, self.settings.budget, most=ON_CARD)
+        plan = TimingPlan.of(took, self.settings.budget, most=ON_CARD)
         plan = replace(plan, timer=self.card.timer(call, program.framework))
         return plan, replace(row, latency=median(waits))
 
-    def _waits(self, call: Call) -> float:
+    def _waits(self, call: TimedCall) -> float:
         begun = self.clock()
         call.waited()
         return self.clock() - begun
 
-    def _first(self, call: Call, program: Program) -> tuple[float, int | None]:
+    def _first(self, call: TimedCall, program: Program) -> tuple[float, int | None]:
         """Seconds and peak memory of one call."""
         took = 0.0
 
@@ -273,7 +275,7 @@ class Bench:
             try:
                 if there:
                     how = job.size.dtype, job.work.vjp, r.judged.sliced
-                    part = Call(r.program, truth.arrays, truth.statics, *how)
+                    part = TimedCall(r.program, truth.arrays, truth.statics, *how)
                     found = truth.accuracy(part.outputs())
             except Exception as error:
                 r.row = replace(r.row, notes=(*r.row.notes, f"accuracy: {sentence(error)}"))
@@ -286,7 +288,7 @@ class Bench:
             )
 
 
-def _notes(call: Call, share: float) -> tuple[str, ...]:
+def _notes(call: TimedCall, share: float) -> tuple[str, ...]:
     """What a reader must know about how it was called."""
     notes = ("called slice by slice",) if call.run.slices else ()
     part = f"called on 1/{share:g} of the batch; the time is {share:g} times that of the part"

@@ -20,10 +20,10 @@ from refssm.command import (
     vectors,
     verify,
 )
-from refssm.command.group import Group
+from refssm.command.group import CommandGroup
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     name="refssm",
     help="Check implementations of state-space operators: right or wrong, and how accurate.",
     no_args_is_help=False,

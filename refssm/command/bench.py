@@ -67,7 +67,7 @@ def bench(
 ) -> int:
     """Time implementations side by side: time, memory, accuracy; what is wrong is not timed."""
     from refssm.bench.results import document
-    from refssm.bench.run import Settings
+    from refssm.bench.run import BenchSettings
     from refssm.bench.work import steps
     from refssm.bench.work.targets import asked
     from refssm.command.held import today
@@ -85,7 +85,7 @@ def bench(
     old = document.read(against) if against is not None else None
     settings = steps.asked(targets or ()) if layers else []
     wanted = [] if layers else asked(map(today, targets or ()), sizes, device)
-    run = _Run(Settings(sizes, peers, vjp, dtype, seconds, device))
+    run = _BenchRun(BenchSettings(sizes, peers, vjp, dtype, seconds, device))
     with run.bar:
         # a card may be lent for a limited time: the file has what was measured until then
         run.time(wanted, json if device else None)
@@ -136,7 +136,7 @@ def _check_device(device: str, layers: bool, growth: bool) -> None:
         raise UsageError(str(lack)) from None
 
 
-class _Run:
+class _BenchRun:
     """One run: what it printed and found so far."""
 
     def __init__(self, settings):
@@ -145,9 +145,9 @@ class _Run:
         from refssm.bench.programs.program import missing
         from refssm.bench.results import lines
         from refssm.bench.run import Bench
-        from refssm.command.progress import Bar
+        from refssm.command.progress import ProgressBar
 
-        self.bar, self.groups, self.grown = Bar(), [], []
+        self.bar, self.groups, self.grown = ProgressBar(), [], []
         self.started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.bar.tick("measuring the machine")
         self.machine, self.rates = described(settings.peers), rates()
@@ -227,9 +227,9 @@ class _Run:
 
 def _card():
     """The card of this machine; CuPy is there."""
-    from refssm.bench.measuring.card import Card
+    from refssm.bench.measuring.card import BenchCard
 
-    return Card()
+    return BenchCard()
 
 
 def _compare(old, new) -> None:

@@ -13,13 +13,13 @@ import typer
 
 from refssm.command import options as o
 from refssm.command import spoken
-from refssm.command.group import Group
-from refssm.command.progress import Bar
+from refssm.command.group import CommandGroup
+from refssm.command.progress import ProgressBar
 
 FAILED, NOTHING = 1, 5
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     help="Judge programs in any language: a case is a folder of .npy files.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -69,7 +69,7 @@ def write_cases(
     wanted = Wanted(tuple(operator), settings, vjp, bool(ftz), layout)
     wanted.offers()
     refuse_if_wrong()
-    with _whole(folder, force) as partial, Bar() as bar:
+    with _whole(folder, force) as partial, ProgressBar() as bar:
         writer = Writer(partial, wanted)
         writer.write(bar.tick)
     run = f'refssm cases judge {folder} --exec "./prog {{case}}"'
@@ -104,7 +104,7 @@ def judge_cases(
     head = cases.head
     settled = {"seed": head["seed"], "profile": head["profile"]}
     asked = Settings(**settled, shrink=False, folder=None)
-    with Bar() as bar:
+    with ProgressBar() as bar:
         report = spoken.Report(voice, bar)
         with report.ending(results, **settled):
             ran = judging.run_all(cases, wanted, runner, report.tick) if runner else {}

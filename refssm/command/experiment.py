@@ -12,11 +12,11 @@ from typing import Annotated
 
 import typer
 
-from refssm.command.group import Group
+from refssm.command.group import CommandGroup
 from refssm.command.plot import FORMATS
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     help="Run an experiment on Hankel operators and HOPE: print a table, draw a PNG or SVG.",
     no_args_is_help=True,
     rich_markup_mode=None,

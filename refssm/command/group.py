@@ -7,7 +7,7 @@ from typer.core import TyperGroup
 from refssm._declaration.names import did_you_mean
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """Subcommands; an unknown one is a usage error with the nearest name, or with all names."""
 
     def resolve_command(self, ctx, args):

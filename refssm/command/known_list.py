@@ -10,7 +10,7 @@ from refssm.command.asked import Asked
 
 def of(asked: Asked):
     """The list of known failures; empty if there is none."""
-    from refssm.conformance.project.known_failures import Known, read
+    from refssm.conformance.project.known_failures import KnownFailures, read
     from refssm.conformance.usage_error import UsageError
 
     path = asked.option("known")
@@ -18,7 +18,7 @@ def of(asked: Asked):
         raise UsageError(
             "--known is about generated cases, --inputs is your own: leave --known out"
         )
-    return Known() if path is None else read(Path(path))
+    return KnownFailures() if path is None else read(Path(path))
 
 
 def check_new(path: Path | None) -> None:

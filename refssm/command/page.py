@@ -50,7 +50,7 @@ def _shown(results: list) -> dict:
 
 def _pictures(evidence, name: str):
     """The pictures of one failure."""
-    from refssm.conformance.report.page import Drawn, Shown
+    from refssm.conformance.report.page import DrawnPicture, Shown
     from refssm.gallery import damage as gallery
 
     if evidence is None:
@@ -61,7 +61,7 @@ def _pictures(evidence, name: str):
         if view is None:
             continue
         told = f"{damage.output}: {damage.unit}. {gallery.told(view)}"
-        drawn.append(Drawn(title, told, gallery.picture(view, f"{name}{'ab'[i]}")))
+        drawn.append(DrawnPicture(title, told, gallery.picture(view, f"{name}{'ab'[i]}")))
     if drawn:
         return Shown(tuple(drawn))
     return Shown(without=evidence.without or "the output is a single number")

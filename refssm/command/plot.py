@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from refssm.command.group import Group
+from refssm.command.group import CommandGroup
 
 FORMATS = (".png", ".svg")
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     help="Draw HiPPO memories, bases, kernels and spectra, as PNG or SVG.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -6,7 +6,7 @@ import sys
 import time
 
 
-class Bar:
+class ProgressBar:
     """One line at the bottom of a terminal's standard error; nothing elsewhere.
 
     Two consoles cannot share a line: call `hide` before printing; the next `tick` shows it again.

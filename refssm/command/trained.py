@@ -124,7 +124,7 @@ def spread(
     workers: int, address: str | None,
 ) -> int:  # fmt: skip
     """Train in several processes, here or on a cluster; the exit code."""
-    from refssm.command.progress import Bar
+    from refssm.command.progress import ProgressBar
     from refssm.conformance.spreading.crew import local
     from refssm.conformance.spreading.processes import remote
 
@@ -132,7 +132,7 @@ def spread(
     if resume and not any(run.checkpoint.exists() for run in runs.values()):
         raise UsageError(f"--resume: {folder}: there is no checkpoint of these runs")
     tasks = [(run.setup, run.folder, resume, every) for run in runs.values()]
-    failed, bar, done = [], Bar(), 0
+    failed, bar, done = [], ProgressBar(), 0
     try:
         with remote(address) if address is not None else local(workers) as crew, bar:
             bar.tick("training", 0, len(tasks))

@@ -10,13 +10,13 @@ import typer
 from refssm.command import options as o
 from refssm.command import spoken
 from refssm.command.checked import check_options
-from refssm.command.group import Group
+from refssm.command.group import CommandGroup
 from refssm.command.held import worker_of
-from refssm.command.progress import Bar
+from refssm.command.progress import ProgressBar
 from refssm.command.saying import say
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     help="Golden vectors: inputs with correctly rounded outputs, chosen to show bugs.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -62,7 +62,7 @@ def write(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror}") from None
-    with Bar() as bar:
+    with ProgressBar() as bar:
         for done, op in enumerate(wanted):
             bar.tick(f"writing {op}", done, len(wanted))
             vectors = making.made(op, seed, count, longest)
@@ -108,7 +108,7 @@ def check(
     how = {"name": as_ or None, "timeout": timeout, "in_process": in_process}
     voice, results = spoken.of(verbose, quiet, json), []
     given = [reading.read(path) for path in reading.files([vectors])]
-    with Bar() as bar:
+    with ProgressBar() as bar:
         report = spoken.Report(voice, bar)
         cases = sum(len(v.cases) for v in given)
         with report.ending(results, seed=0, profile=VECTORS.name):
@@ -135,7 +135,7 @@ def lint(paths: Files, thorough: Thorough = False) -> int:
         making.refuse_without_flint()
     wrong = 0
     files, again = reading.files(paths), ", every number computed again" if thorough else ""
-    with Bar() as bar:
+    with ProgressBar() as bar:
         for done, path in enumerate(files):
             bar.tick(f"reading {path}", done, len(files))
             try:

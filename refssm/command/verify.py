@@ -80,7 +80,7 @@ class _Run:
     """One run: its options, and the results so far."""
 
     def __init__(self, asked: Asked, seed: int, profile: str, voice: str, html: Path | None):
-        from refssm.command.progress import Bar
+        from refssm.command.progress import ProgressBar
 
         self.asked, self.json, self.started = asked, voice == spoken.JSON, time.perf_counter()
         settings = checked.settings_of(asked, seed, profile)
@@ -91,7 +91,7 @@ class _Run:
         self.settings = replace(settings, evidence=evidence, **more)
         self.html, self.told = html, []
         self.known, self.narrowed = known_list.of(asked), asked.own_data
-        self.bar, self.results = Bar(), []
+        self.bar, self.results = ProgressBar(), []
         self.report = spoken.Report(voice, self.bar)
 
     def places(self, as_, inputs, output) -> list[str]:

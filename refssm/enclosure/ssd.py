@@ -3,53 +3,14 @@
 from flint import arb
 
 from refssm.enclosure.algebra import dot
+from refssm.enclosure.recurrence import forms
 
 
-def ssd_recurrent(x, log_a, B, C):
-    """y_i = Σ_{j≤i} (Π_{j<s≤i} e^{log_a_s}) (B_j · C_i) x_j."""
-    return _sums(x, log_a, B, C, _rest(x, B), [False] * len(x))
-
-
-def ssd_recurrent_stateful(x, log_a, B, C, S0):
-    """The same plus the decayed S0 C_i; and the last state Σ_j … x_j B_jᵀ."""
-    y = _sums(x, log_a, B, C, S0, [False] * len(x))
-    return y, _last(x, log_a, B, S0)
-
-
-def ssd_recurrent_packed(x, log_a, B, C, resets):
-    """The sum back to the last reset."""
-    return _sums(x, log_a, B, C, _rest(x, B), resets)
-
-
-def ssd_step(x, log_a, B, C, S):
-    """The same for one step."""
-    (y,), S_next = ssd_recurrent_stateful([x], [log_a], [B], [C], S)
-    return y, S_next
-
-
-ssd_quadratic = ssd_recurrent
-
-
-def ssd_chunked(x, log_a, B, C, *, chunk):
-    """The same for every chunk size."""
-    del chunk
-    return ssd_recurrent(x, log_a, B, C)
-
-
-def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
-    """The same for every chunk size."""
-    del chunk
-    return ssd_recurrent_stateful(x, log_a, B, C, S0)
-
-
-def ssd_chunked_packed(x, log_a, B, C, resets, *, chunk):
-    """The same for every chunk size."""
-    del chunk
-    return ssd_recurrent_packed(x, log_a, B, C, resets)
-
-
-def _rest(x, B):
-    return [[0] * len(B[0]) for _ in x[0]] if x else []
+def _ssd(arguments, S0, resets):
+    """y_i = Σ_{j≤i} (Π_{j<s≤i} e^{log_a_s}) (B_j · C_i) x_j, back to the last reset, plus the
+    decayed S0 C_i; and the last state Σ_j … x_j B_jᵀ."""
+    x, log_a, B, C = arguments
+    return _sums(x, log_a, B, C, S0, resets), _last(x, log_a, B, S0, resets)
 
 
 def _sums(x, log_a, B, C, S0, resets):
@@ -69,15 +30,14 @@ def _sums(x, log_a, B, C, S0, resets):
     return y
 
 
-def _last(x, log_a, B, S0):
-    """Σ_j (Π_{s>j} a_s) x_j B_jᵀ + (Π_s a_s) S0."""
+def _last(x, log_a, B, S0, resets):
+    """Σ_j (Π_{s>j} a_s) x_j B_jᵀ since the last reset, plus (Π_s a_s) S0 if there was none."""
+    first = max((t for t, reset in enumerate(resets) if reset), default=-1)
     left = [_decay(log_a[j + 1 :]) for j in range(len(log_a))]
-    start = _decay(log_a)
+    start = _decay(log_a) if first < 0 else 0
+    seen = range(max(first, 0), len(x))
     return [
-        [
-            start * s + sum(left[j] * x[j][p] * B[j][n] for j in range(len(x)))
-            for n, s in enumerate(S_p)
-        ]
+        [start * s + sum(left[j] * x[j][p] * B[j][n] for j in seen) for n, s in enumerate(S_p)]
         for p, S_p in enumerate(S0)
     ]
 
@@ -85,3 +45,12 @@ def _last(x, log_a, B, S0):
 def _decay(logs):
     """e^{Σ logs}."""
     return sum(logs, arb(0)).exp()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _rest(x, log_a, B, C):
+    return [[0] * len(B[0]) for _ in x[0]] if x else []
+
+
+ssd_recurrent, ssd_recurrent_stateful, ssd_recurrent_packed, ssd_step = forms(_ssd, "1111", _rest)
+ssd_chunked, ssd_chunked_stateful, ssd_chunked_packed, _ = forms(_ssd, "1111", _rest)
+ssd_quadratic = ssd_recurrent

@@ -27,7 +27,7 @@ MODES, MARKOV = 8, 32  # the same count of real numbers in both
 STARTS = {"S4D-Inv": refssm.s4d_inv, "S4D-Legs": refssm.s4d_legs}
 
 
-class Model(NamedTuple):
+class KernelModel(NamedTuple):
     """A kernel as a function of real parameters, and the gradient of Σ dk_i K_i."""
 
     kernel: Callable[[np.ndarray], np.ndarray]
@@ -71,7 +71,7 @@ def measured(*, seed, quick=False, track=iter) -> Converged:
     return Converged(marks, descents, least, conditions)
 
 
-def diagonal() -> Model:
+def diagonal() -> KernelModel:
     """Parameters r, y, Re C, Im C: w = −e^r + iy."""
 
     def modes(p):
@@ -89,13 +89,13 @@ def diagonal() -> Model:
         )
         return np.concatenate([np.real(dw) * w.real, np.imag(dw), np.real(dC), np.imag(dC)])
 
-    return Model(kernel, gradient)
+    return KernelModel(kernel, gradient)
 
 
-def hope(dt) -> Model:
+def hope(dt) -> KernelModel:
     """Parameters h. The kernel is linear in h, so its columns are computed once."""
     columns = refssm.hope_kernel(np.eye(MARKOV), dt, l=LENGTH)
-    return Model(lambda h: h @ columns, lambda dk, h: columns @ dk)
+    return KernelModel(lambda h: h @ columns, lambda dk, h: columns @ dk)
 
 
 def jacobian(model, p) -> np.ndarray:

@@ -14,7 +14,7 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from refssm.experiments.table import Table
-from refssm.gallery.training import Curve, Panel
+from refssm.gallery.training import Curve, CurvePanel
 from refssm.gallery.training import draw as drawn
 from refssm.layers.catalog import LAYERS
 from refssm.training.card import count
@@ -26,7 +26,7 @@ PLAN = Plan(steps=300, batch=50, rate=8e-3, warm_up=30)
 MODEL = {"h": 32, "depth": 2, "norm": "batch", "dropout": 0.1}
 
 
-class Found(NamedTuple):
+class TrainedLayer(NamedTuple):
     """One run: its layer and seed, its tests, its size and time."""
 
     layer: str
@@ -36,7 +36,7 @@ class Found(NamedTuple):
     tests: list[dict[str, Any]]  # step, loss of the batch, loss and accuracy on the test set
 
 
-Result = list[Found]
+Result = list[TrainedLayer]
 
 
 def in_turn(function: Callable, tasks: Iterable[tuple]) -> Iterator[Any]:
@@ -54,7 +54,7 @@ def measured(*, seed, quick=False, track=iter, each=in_turn) -> Result:
     return sorted(found, key=lambda run: (order.index(run.layer), run.seed))
 
 
-def trained(layer: str, seed: int, plan: Plan) -> Found:
+def trained(layer: str, seed: int, plan: Plan) -> TrainedLayer:
     """One run in memory."""
     trainer = Setup("digits", layer, plan=replace(plan, seed=seed), **MODEL).trainer()
     state, began, tests = trainer.start(), time.perf_counter(), []
@@ -63,10 +63,10 @@ def trained(layer: str, seed: int, plan: Plan) -> Found:
         if state.step % EVERY == 0 or state.step == plan.steps:
             tests.append({"step": state.step, "loss": facts["loss"], **trainer.test(state)})
     seconds = time.perf_counter() - began
-    return Found(layer, seed, count(state.parameters), seconds, tests)
+    return TrainedLayer(layer, seed, count(state.parameters), seconds, tests)
 
 
-def by_layer(result: Result) -> dict[str, list[Found]]:
+def by_layer(result: Result) -> dict[str, list[TrainedLayer]]:
     """The runs of each layer."""
     return {
         name: [r for r in result if r.layer == name]
@@ -104,5 +104,5 @@ def draw(output: Path, result: Result) -> Path:
             )
             for name, runs in by_layer(result).items()
         }
-        panels.append(Panel(title, curves, logarithmic))
+        panels.append(CurvePanel(title, curves, logarithmic))
     return drawn(output, panels)

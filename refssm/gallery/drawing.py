@@ -44,11 +44,23 @@ def written(made: Figure, output: Path) -> Path:
     os.close(handle)
     try:
         made.savefig(name, metadata=METADATA[output.suffix])
+        if output.suffix == ".svg":
+            text = one_element_a_line(Path(name).read_text(encoding="utf-8"))
+            Path(name).write_text(text, encoding="utf-8", newline="\n")
         os.chmod(name, 0o644)
         os.replace(name, output)
     finally:
         Path(name).unlink(missing_ok=True)
     return output
+
+
+def one_element_a_line(text: str) -> str:
+    """An SVG file of matplotlib with each element of the axes, and all its points, on one line.
+
+    matplotlib writes each point and each mark on a line of its own: thousands of lines.
+    """
+    text = re.sub(r"\s*\n(?=[^ <])", " ", text)  # between the points of a path
+    return re.sub(r"\n {4,}(?=<)|\n {3}(?=</)", "", text)  # within an element of the axes
 
 
 def inline(made: Figure, name: str, variables: Mapping[str, str]) -> str:

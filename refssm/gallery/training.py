@@ -19,7 +19,7 @@ class Curve(NamedTuple):
     runs: Sequence[Sequence[float]]
 
 
-class Panel(NamedTuple):
+class CurvePanel(NamedTuple):
     """Curves with one axis; `logarithmic` for losses."""
 
     title: str
@@ -27,7 +27,7 @@ class Panel(NamedTuple):
     logarithmic: bool = False
 
 
-def draw(output: Path, panels: Sequence[Panel]) -> Path:
+def draw(output: Path, panels: Sequence[CurvePanel]) -> Path:
     """Write the picture: the median of the runs, and a band from the least to the largest."""
     with styled():
         made, axes = figure(1, len(panels), (4.4 * len(panels), 3.6))
@@ -48,7 +48,7 @@ def draw(output: Path, panels: Sequence[Panel]) -> Path:
         return written(made, output)
 
 
-def of_run(lines: Sequence[Mapping]) -> list[Panel]:
+def of_run(lines: Sequence[Mapping]) -> list[CurvePanel]:
     """The panels of one run, from the lines of its metrics."""
     tests = [line for line in lines if "test_loss" in line]
 
@@ -59,4 +59,4 @@ def of_run(lines: Sequence[Mapping]) -> list[Panel]:
         }
 
     loss = {n: c for n, c in curves("loss").items() if all(v > 0 for v in c.runs[0])}
-    return [Panel("loss", loss, logarithmic=True), Panel("accuracy", curves("accuracy"))]
+    return [CurvePanel("loss", loss, logarithmic=True), CurvePanel("accuracy", curves("accuracy"))]

@@ -139,17 +139,6 @@ def stateful(ops, p, u, state):
     return np.swapaxes(y, -1, -2) @ p.W_out, (newest, last)
 
 
-def from_safetensors(path):
-    """The language model in a local file with the names of `transformers`; nothing is executed.
-
-    Embedding, blocks of RMSNorm, this layer and a residual, a last RMSNorm and a head. See
-    `refssm.layers.reading.MambaModel`. ValueError says what the file lacks or has besides.
-    """
-    from refssm.layers.reading import mamba_model  # reads files, which the layer does not need
-
-    return mamba_model(path)
-
-
 MAMBA_LAYER = Layer(
     name="mamba", kind=Mamba, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 16, "t": 4, "expand": 2}, source="gu2023mamba",

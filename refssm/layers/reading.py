@@ -68,8 +68,12 @@ class MambaModel:
         return rms_norm(x, self.scale) @ self.head, tuple(after)
 
 
-def mamba_model(path: str | Path) -> MambaModel:
-    """The model in a file; ValueError says in one sentence what is missing or unknown."""
+def from_safetensors(path: str | Path) -> MambaModel:
+    """The language model in a local file with the names of `transformers`; nothing is executed.
+
+    Embedding, blocks of RMSNorm, `refssm.layers.mamba` and a residual, a last RMSNorm and a head.
+    ValueError says in one sentence what the file lacks or has besides.
+    """
     outside, inside = _sorted(path, _arrays(path))
     for name in ("embedding", "scale"):
         if name not in outside:

@@ -2,18 +2,7 @@
 
 from mpmath import mp
 
-
-def linear_scan(a, b):
-    """x_k = a_k x_{k-1} + b_k, x_{-1} = 0."""
-    return linear_scan_from(a, b, [0] * len(b[0]) if b else [])
-
-
-def linear_scan_from(a, b, x0):
-    """x_k = a_k x_{k-1} + b_k, x_{-1} = x0."""
-    x = [x0]
-    for a_k, b_k in zip(a, b, strict=True):
-        x.append(linear_step(a_k, b_k, x[-1]))
-    return x[1:]
+from refssm.oracle.recurrence import forms
 
 
 def linear_step(a, b, x):
@@ -21,12 +10,19 @@ def linear_step(a, b, x):
     return [s * t + r for s, t, r in zip(a, x, b, strict=True)]
 
 
-def linear_scan_packed(a, b, resets):
-    """x_k = a_k x_{k-1} + b_k, but b_k at a reset."""
-    x = [[0] * len(b[0])] if b else [[]]
-    for a_k, b_k, reset in zip(a, b, resets, strict=True):
-        x.append([*b_k] if reset else linear_step(a_k, b_k, x[-1]))
-    return x[1:]
+def _state_and_output(a, b, x):
+    x = linear_step(a, b, x)
+    return x, x
+
+
+linear_scan, _from_state, linear_scan_packed = forms(
+    _state_and_output, "11", lambda a, b: [0] * len(b[0]) if b else []
+)
+
+
+def linear_scan_from(a, b, x0):
+    """x_k = a_k x_{k-1} + b_k, x_{-1} = x0."""
+    return _from_state(a, b, x0)[0]
 
 
 def dense_scan(A, b):

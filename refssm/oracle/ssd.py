@@ -2,24 +2,11 @@
 
 from mpmath import mp
 
-
-def ssd_recurrent(x, log_a, B, C):
-    """y_t = S_t C_t, S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ, S_{-1} = 0."""
-    return _scan(x, log_a, B, C, _at_rest(x, B), [False] * len(x))[0]
-
-
-def ssd_recurrent_stateful(x, log_a, B, C, S0):
-    """The same from S_{-1} = S0; and the last state."""
-    return _scan(x, log_a, B, C, S0, [False] * len(x))
-
-
-def ssd_recurrent_packed(x, log_a, B, C, resets):
-    """The same from rest, and from rest again at each reset."""
-    return _scan(x, log_a, B, C, _at_rest(x, B), resets)[0]
+from refssm.oracle.recurrence import forms
 
 
 def ssd_step(x, log_a, B, C, S):
-    """One step."""
+    """S ← e^{log_a} S + x Bᵀ, y = S C."""
     a = mp.exp(log_a)
     S = [
         [a * s + x_p * b for s, b in zip(row, B, strict=True)]
@@ -41,31 +28,9 @@ def ssd_quadratic(x, log_a, B, C):
     return y
 
 
-def ssd_chunked(x, log_a, B, C, *, chunk):
-    """The same for every chunk size."""
-    del chunk
-    return ssd_recurrent(x, log_a, B, C)
-
-
-def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
-    """The same for every chunk size."""
-    del chunk
-    return ssd_recurrent_stateful(x, log_a, B, C, S0)
-
-
-def ssd_chunked_packed(x, log_a, B, C, resets, *, chunk):
-    """The same for every chunk size."""
-    del chunk
-    return ssd_recurrent_packed(x, log_a, B, C, resets)
-
-
-def _scan(x, log_a, B, C, S, resets):
-    y = []
-    for x_t, log_a_t, B_t, C_t, reset in zip(x, log_a, B, C, resets, strict=True):
-        y_t, S = ssd_step(x_t, log_a_t, B_t, C_t, [[0] * len(B_t) for _ in x_t] if reset else S)
-        y.append(y_t)
-    return y, S
-
-
-def _at_rest(x, B):
+def _rest(x, log_a, B, C):
     return [[0] * len(B[0]) for _ in x[0]] if x else []
+
+
+ssd_recurrent, ssd_recurrent_stateful, ssd_recurrent_packed = forms(ssd_step, "1111", _rest)
+ssd_chunked, ssd_chunked_stateful, ssd_chunked_packed = forms(ssd_step, "1111", _rest)

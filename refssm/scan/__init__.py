@@ -1,6 +1,6 @@
 """Recurrences of time-invariant and time-varying linear systems: the state update of every SSM.
 
-    x_k = a_k x_{k-1} + b_k        elementwise in the state: `linear`, and with resets: `packed`
+    x_k = a_k x_{k-1} + b_k        elementwise in the state: `linear`
     x_k = A x_{k-1} + b_k          with a matrix: `dense`
     y_k = C x_k + D u_k            with several inputs and outputs, as in S5: `diagonal`
 
@@ -14,6 +14,5 @@ from refssm.scan.diagonal import *
 from refssm.scan.diagonal_real import *
 from refssm.scan.diagonal_stateful import *
 from refssm.scan.linear import *
-from refssm.scan.packed import *
 
 export(globals())

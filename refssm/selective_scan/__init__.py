@@ -2,14 +2,12 @@
 
     x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k,    y_k = C_k · x_k
 
-`selective` is the recurrence and its gradient, `mamba` adds a softplus before it, a skip connection
-and a gate; `packed` and `mamba_packed` have resets and single steps.
+`selective` is the recurrence and its gradient; `mamba` adds a softplus before it, a skip connection
+and a gate.
 """
 
 from refssm._declaration.names import export
 from refssm.selective_scan.mamba import *
-from refssm.selective_scan.mamba_packed import *
-from refssm.selective_scan.packed import *
 from refssm.selective_scan.selective import *
 
 export(globals())

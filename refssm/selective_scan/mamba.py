@@ -3,22 +3,57 @@
     Δ_k = softplus(dt_k + dt_bias),    x_k = e^{Δ_k A} x_{k-1} + Δ_k u_k B_k,
     y_k = (C_k · x_k + D u_k) silu(z_k)
 
-`A` has its sign: the caller computes −e^{A_log} [gu2023mamba].
+`A` has its sign: the caller computes −e^{A_log} [gu2023mamba]. First one step, as in decoding.
 """
 
 import numpy as np
 
-from refssm._declaration.operator import Operator
+from refssm._declaration.recurrence import Pair, Recurrence
 from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm.activations import sigmoid, silu, softplus
-from refssm.domains import biases, gates, input_matrices, preactivations, states
+from refssm.domains import biases, gates, input_matrices, preactivations
 from refssm.scan.blocks import no_resets, run, windows
-from refssm.selective_scan.selective import (
-    SELECTIVE_SCAN,
-    SELECTIVE_SCAN_STATEFUL,
-    at_rest,
-    pulled_back,
-)
+from refssm.selective_scan.selective import SELECTIVE, SELECTIVE_STEP, at_rest, pulled_back
+
+
+def mamba_step(u, dt, A, B, C, D, z, dt_bias, x):
+    """x ← e^{Δ A} x + Δ u B,  y = (C · x + D u) silu(z),  Δ = softplus(dt + dt_bias).
+
+    Signature ``(),(),(n),(n),(n),(),(),(),(n)->(),(n)``: one step of `mamba_scan_stateful`; the
+    last output is the next state. Types, units and errors are those of `mamba_scan_stateful`.
+    Source: [gu2023mamba, Alg. 2].
+
+    >>> import refssm
+    >>> refssm.mamba_step(1.0, 0.0, [0.0], [0.0], [1.0], 0.0, 0.0, 0.0, [4.0])
+    (array(0.), array([4.]))
+    """
+    y, x = SELECTIVE_STEP.reference(u, softplus(dt + dt_bias), A, B, C, x)
+    y = (y + D * u) * silu(z)
+    return y, with_batch(x, 1, y.shape)
+
+
+def mamba_step_vjp(dy, dx_next, u, dt, A, B, C, D, z, dt_bias, x):
+    """As in `mamba_scan_stateful_vjp`, for one step.
+
+    Returns `(du, ddt, dA, dB, dC, dD, dz, ddt_bias, dx)`, shaped like the arguments.
+    """
+    v = dt + dt_bias
+    step, open_ = softplus(v), sigmoid(z)
+    s = SELECTIVE_STEP.reference(u, step, A, B, C, x)[0] + D * u
+    ds = dy * (z * open_)
+    dz = s.conj() * dy * (open_ * (1 + z * sigmoid(-z)))
+    state = np.broadcast_to(x, dx_next.shape)
+    du, dstep, dA, dB, dC, dx = SELECTIVE_STEP.bare_vjp(
+        ds, dx_next, *_full(ds, u, step), A, B, C, state
+    )
+    ddt, dD = dstep * sigmoid(v), u.conj() * ds
+    gradients = (du + D.conj() * ds, ddt, dA, dB, dC, dD, dz, ddt, dx)
+    return unbroadcast_each(gradients, (u, dt, A, B, C, D, z, dt_bias, x))
+
+
+def _full(y, *xs):
+    """Each of `xs`, broadcast to the batch axes of y: gradients are summed only at the end."""
+    return (np.broadcast_to(x, y.shape) for x in xs)
 
 
 def steps(dt, dt_bias):
@@ -26,33 +61,20 @@ def steps(dt, dt_bias):
     return softplus(dt + dt_bias[..., None])
 
 
-def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
-    """y_k = (C_k · x_k + D u_k) silu(z_k),  x_k = e^{Δ_k A} x_{k-1} + Δ_k u_k B_k from rest.
-
-    Signature ``(l),(l),(n),(l,n),(l,n),(),(l),()->(l)``: as `selective_scan` with step sizes Δ =
-    softplus(dt + dt_bias), the channel's skip `D` and the gate `z`. `dt`, `z` and `dt_bias` are
-    real. Types, units and errors are those of `selective_scan`. Source: [gu2023mamba, Alg. 2].
-
-    >>> import refssm
-    >>> y = refssm.mamba_scan([2.0], [30.0], [-1.0], [[1.0]], [[1.0]], 3.0, [40.0], -10.0)
-    >>> print(f"{y[0]:.6f}")  # Δ = 20 + 2e-9, x = 40, and a gate of 40
-    1840.000000
-    """
-    y = SELECTIVE_SCAN.reference(u, steps(dt, dt_bias), A, B, C)
-    return (y + D[..., None] * u) * silu(z)
+def _run(arguments, x0, resets):
+    """The outputs, and the last state if there is a first one; the state is not gated."""
+    u, dt, A, B, C, D, z, dt_bias = arguments
+    y, *last = SELECTIVE.run((u, steps(dt, dt_bias), A, B, C), x0, resets)
+    y = (y + D[..., None] * u) * silu(z)
+    return y, *(with_batch(x, 1, y.shape[:-1]) for x in last)
 
 
-def mamba_scan_vjp(dy, u, dt, A, B, C, D, z, dt_bias):
-    """With s_k = C_k · x_k + D u_k:  ds = silu(z) dy,  dz = Re s* dy σ(z) (1 + z σ(−z)),
-    dD = Σ u* ds,  du also has D* ds; ddt = σ(dt + dt_bias) dΔ, and its sum is ddt_bias.
-
-    The rest is `selective_scan_vjp` for ds. Returns `(du, ddt, dA, dB, dC, dD, dz, ddt_bias)`,
-    shaped like the arguments.
-    """
-    arguments = (u, dt, A, B, C, D, z, dt_bias)
-    rest = at_rest(u, dt, A, B, C)
-    resets = no_resets(u.shape[-1])
-    return unbroadcast_each(gated_back(dy, rest, arguments, rest, resets)[:-1], arguments)
+def _back(cotangents, arguments, x0, resets):
+    """Gradients for the arguments and x0."""
+    rest, l = at_rest(*arguments[:5]), arguments[0].shape[-1]
+    dy, dx = (*cotangents, rest)[:2]
+    start, begun = rest if x0 is None else x0, no_resets(l) if resets is None else resets
+    return unbroadcast_each(gated_back(dy, dx, arguments, start, begun), (*arguments, start))
 
 
 def gated_back(dy, dx, arguments, x0, resets):
@@ -82,67 +104,70 @@ def ungated(u, step, A, B, C, x0, resets):
     return np.concatenate(y[1:], axis=-1) if len(y) > 1 else y[0]
 
 
-MAMBA_SCAN = Operator(
-    reference=mamba_scan,
+MAMBA = Recurrence(
+    name="mamba_scan",
+    step=Pair(mamba_step, mamba_step_vjp),
+    run=_run,
+    back=_back,
     signature="(l),(l),(n),(l,n),(l,n),(),(l),()->(l)",
     inputs={
-        **SELECTIVE_SCAN.inputs,
+        **SELECTIVE.inputs,
         "dt": preactivations,
         "D": input_matrices,
         "z": gates,
         "dt_bias": biases,
     },
     batch="b d, b d, d, b, b, d, b d, d",
-    traits=frozenset({"causal", "state", "linear:u", "linear:B,D", "linear:C,D"}),
+    state=SELECTIVE.state,
+    resets=SELECTIVE.resets,
+    linear=("u", "C,D->y"),
+    linear_from_rest=("B,D",),
+    doc="""y_k = (C_k · x_k + D u_k) silu(z_k),  x_k = e^{Δ_k A} x_{k-1} + Δ_k u_k B_k from rest.
+
+    Signature ``(l),(l),(n),(l,n),(l,n),(),(l),()->(l)``: as `selective_scan` with step sizes Δ =
+    softplus(dt + dt_bias), the channel's skip `D` and the gate `z`. `dt`, `z` and `dt_bias` are
+    real. Types, units and errors are those of `selective_scan`. Source: [gu2023mamba, Alg. 2].
+    """,
+    vjp_doc="""With s_k = C_k · x_k + D u_k:  ds = silu(z) dy,  dz = Re s* dy σ(z) (1 + z σ(−z)),
+    dD = Σ u* ds,  du also has D* ds; ddt = σ(dt + dt_bias) dΔ, and its sum is ddt_bias.
+
+    The rest is `selective_scan_vjp` for ds.""",
+    examples={
+        "plain": """
+        >>> y = refssm.mamba_scan([2.0], [30.0], [-1.0], [[1.0]], [[1.0]], 3.0, [40.0], -10.0)
+        >>> print(f"{y[0]:.6f}")  # Δ = 20 + 2e-9, x = 40, and a gate of 40
+        1840.000000
+        """,
+        "stateful": """
+        >>> refssm.mamba_scan_stateful(
+        ...     [1.0], [0.0], [0.0], [[0.0]], [[1.0]], 0.0, [0.0], 0.0, [4.0])
+        (array([0.]), array([4.]))
+        """,
+        "packed": """
+        >>> B = C = [[1.0], [1.0]]
+        >>> refssm.mamba_scan_packed(
+        ...     [1.0, 1.0], [20.0, 20.0], [-1.0], B, C, 0.0, [0.0, 0.0], 0.0, [True, True])
+        array([0., 0.])
+        """,
+    },
     citation="gu2023mamba, Alg. 2",
-    tags=(
-        "selective_scan_fn",
-        "selective_scan_ref",
-        "selective_scan_cuda",
-        "delta_softplus delta_bias",
-    ),
+    citation_of_packed="lu2023structured",
+    tags={
+        "plain": (
+            "selective_scan_fn",
+            "selective_scan_ref",
+            "selective_scan_cuda",
+            "delta_softplus delta_bias",
+        ),
+        "stateful": ("selective_scan_fn return_last_state", "Mamba prefill"),
+        "packed": ("Mamba varlen cu_seqlens", "PackMamba"),
+        "step": ("selective_state_update", "Mamba decoding"),
+    },
 )
-mamba_scan = MAMBA_SCAN.checked(mamba_scan)
-mamba_scan_vjp = MAMBA_SCAN.checked_vjp(mamba_scan_vjp)
-
-
-def mamba_scan_stateful(u, dt, A, B, C, D, z, dt_bias, x0):
-    """y_k = (C_k · x_k + D u_k) silu(z_k) from x_{-1} = x0, and the last state.
-
-    Signature ``(l),(l),(n),(l,n),(l,n),(),(l),(),(n)->(l),(n)``: as `mamba_scan` and
-    `selective_scan_stateful`; the state is not gated. Source: [gu2023mamba, Alg. 2].
-
-    >>> import refssm
-    >>> y, x = refssm.mamba_scan_stateful(
-    ...     [1.0], [0.0], [0.0], [[0.0]], [[1.0]], 0.0, [0.0], 0.0, [4.0])
-    >>> y, x
-    (array([0.]), array([4.]))
-    """
-    y, x = SELECTIVE_SCAN_STATEFUL.reference(u, steps(dt, dt_bias), A, B, C, x0)
-    y = (y + D[..., None] * u) * silu(z)
-    return y, with_batch(x, 1, y.shape[:-1])
-
-
-def mamba_scan_stateful_vjp(dy, dx, u, dt, A, B, C, D, z, dt_bias, x0):
-    """As in `mamba_scan_vjp`, with dx added to the last g;  dx0 = a_0* g_0.
-
-    Returns `(du, ddt, dA, dB, dC, dD, dz, ddt_bias, dx0)`, shaped like the arguments.
-    """
-    arguments = (u, dt, A, B, C, D, z, dt_bias)
-    gradients = gated_back(dy, dx, arguments, x0, no_resets(u.shape[-1]))
-    return unbroadcast_each(gradients, (*arguments, x0))
-
-
-MAMBA_SCAN_STATEFUL = Operator(
-    reference=mamba_scan_stateful,
-    signature="(l),(l),(n),(l,n),(l,n),(),(l),(),(n)->(l),(n)",
-    form="stateful",
-    inputs={**MAMBA_SCAN.inputs, "x0": states},
-    outputs=("y", "x"),
-    batch="b d, b d, d, b, b, d, b d, d, b d",
-    traits=frozenset({"causal", "state", "linear:u,x0", "linear:C,D->y"}),
-    citation="gu2023mamba, Alg. 2",
-    tags=("selective_scan_fn return_last_state", "Mamba prefill"),
-)
-mamba_scan_stateful = MAMBA_SCAN_STATEFUL.checked(mamba_scan_stateful)
-mamba_scan_stateful_vjp = MAMBA_SCAN_STATEFUL.checked_vjp(mamba_scan_stateful_vjp)
+MAMBA_SCAN, MAMBA_SCAN_STATEFUL, MAMBA_SCAN_PACKED, MAMBA_STEP = MAMBA.operators
+(
+    (mamba_scan, mamba_scan_vjp),
+    (mamba_scan_stateful, mamba_scan_stateful_vjp),
+    (mamba_scan_packed, mamba_scan_packed_vjp),
+    (mamba_step, mamba_step_vjp),
+) = MAMBA.public()

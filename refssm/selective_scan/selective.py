@@ -3,16 +3,48 @@
     x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k,    y_k = C_k · x_k
 
 Mamba's recurrence for one channel, without its gate and softplus [gu2023mamba, Alg. 2]. B̄ = dt·B
-is Euler's rule, but Ā = e^{dt A} is zero-order hold.
+is Euler's rule, but Ā = e^{dt A} is zero-order hold. First one step, as in decoding; the scans
+follow from it.
 """
 
 import numpy as np
 
-from refssm._declaration.operator import Operator
+from refssm._declaration.recurrence import Pair, Recurrence, State
 from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each, with_batch
-from refssm.domains import projections, rates, signals, states, step_sizes
+from refssm.domains import projections, rates, resets, signals, states, step_sizes
 from refssm.scan.blocks import backwards, joined, no_resets
-from refssm.scan.linear import LINEAR_SCAN, LINEAR_SCAN_FROM
+from refssm.scan.linear import LINEAR
+
+
+def selective_step(u, dt, A, B, C, x):
+    """x ← e^{dt A} x + dt u B,  y = C · x: one step, and the next state.
+
+    Signature ``(),(),(n),(n),(n),(n)->(),(n)``: as one step of `selective_scan_stateful`. Types,
+    units and errors are also the same. Source: [gu2023mamba, Alg. 2].
+
+    >>> import refssm
+    >>> refssm.selective_step(1.0, 2.0, [0.0], [1.0], [3.0], [4.0])
+    (array(18.), array([6.]))
+    """
+    x = np.exp(dt[..., None] * A) * x + (dt * u)[..., None] * B
+    y = (C * x).sum(-1)
+    return y, with_batch(x, 1, y.shape)
+
+
+def selective_step_vjp(dy, dx_next, u, dt, A, B, C, x):
+    """g = C* dy + dx',  e = a* x* g;  du = Σ dt B* g,  ddt = Re Σ (u B)* g + A* e,  dA = dt e,
+    dB = (dt u)* g,  dC = x'* dy,  dx = a* g.
+
+    Returns `(du, ddt, dA, dB, dC, dx)`, shaped like the arguments.
+    """
+    a, step = np.exp(dt[..., None] * A), dt[..., None]
+    drive = (dt * u)[..., None]
+    g = C.conj() * dy[..., None] + dx_next
+    e = (a * x).conj() * g
+    ddt = ((u[..., None] * B).conj() * g + A.conj() * e).sum(-1)
+    dC = (a * x + drive * B).conj() * dy[..., None]
+    gradients = ((step * B).conj() * g).sum(-1), ddt, step * e, drive.conj() * g, dC, a.conj() * g
+    return unbroadcast_each(gradients, (u, dt, A, B, C, x))
 
 
 def discretized(u, dt, A, B):
@@ -22,38 +54,25 @@ def discretized(u, dt, A, B):
     return np.broadcast_arrays(decay, drive)
 
 
-def selective_scan(u, dt, A, B, C):
-    """y_k = C_k · x_k,  x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k from rest.
-
-    Signature ``(l),(l),(n),(l,n),(l,n)->(l)``: `u` the input of one channel, `dt` its step sizes,
-    real and positive (0 keeps the state), `A` the rates with their sign, `B` and `C` per step; `l`
-    time, `n` state; leading axes broadcast: channels are a leading axis of `u`, `dt`, `A`, which
-    has length 1 in shared `B` and `C`; the same holds for groups. Any of float32, float64,
-    longdouble and their complex types, `dt` real; the result has their ``np.result_type``; no real
-    part is used. Units: `dt` that of 1/`A`, `y` those of dt·u·B·C.
-
-    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
-    without warnings. Source: [gu2023mamba, Alg. 2].
-
-    >>> import refssm
-    >>> B = C = [[1.0], [1.0]]
-    >>> refssm.selective_scan([1.0, 0.0], [2.0, 0.5], [0.0], B, C)
-    array([2., 2.])
-    """
-    x = LINEAR_SCAN.reference(*discretized(u, dt, A, B))
-    return (C * x).sum(-1)
+def _run(arguments, x0, resets):
+    """The outputs, and the last state if there is a first one."""
+    u, dt, A, B, C = arguments
+    (x,) = LINEAR.run(discretized(u, dt, A, B), x0, resets)
+    y = (C * x).sum(-1)
+    if x0 is None:
+        return (y,)
+    start = np.broadcast_to(x0[..., None, :], (*x.shape[:-2], 1, x.shape[-1]))
+    return y, with_batch(np.concatenate([start, x], axis=-2)[..., -1, :], 1, y.shape[:-1])
 
 
-def selective_scan_vjp(dy, u, dt, A, B, C):
-    """g_k = C_k* dy_k + a_{k+1}* g_{k+1} with a = e^{dt A};  e_k = a_k* x_{k-1}* g_k;
-    du = Σ_n dt B* g,  ddt = Re Σ_n (u B)* g + A* e,  dA = Σ_k dt_k e_k,  dB = (dt u)* g,
-    dC = x* dy.
-
-    Returns `(du, ddt, dA, dB, dC)`, shaped like the arguments.
-    """
-    rest = at_rest(u, dt, A, B, C)
-    gradients = pulled_back(dy, rest, u, dt, A, B, C, rest, no_resets(u.shape[-1]))
-    return unbroadcast_each(gradients[:-1], (u, dt, A, B, C))
+def _back(cotangents, arguments, x0, resets):
+    """Gradients for the arguments and x0."""
+    rest, l = at_rest(*arguments), arguments[0].shape[-1]
+    dy, dx = (*cotangents, rest)[:2]
+    start, begun = rest if x0 is None else x0, no_resets(l) if resets is None else resets
+    u, dt, A, B, C = arguments
+    gradients = pulled_back(dy, dx, u, dt, A, B, C, start, begun)
+    return unbroadcast_each(gradients, (u, dt, A, B, C, start))
 
 
 def at_rest(u, dt, A, B, C):
@@ -106,61 +125,67 @@ def _channel_back(u, dt, A, B, w, g, e):
     return np.stack([du, ddt], axis=-1)
 
 
-SELECTIVE_SCAN = Operator(
-    reference=selective_scan,
+SELECTIVE = Recurrence(
+    name="selective_scan",
+    step=Pair(selective_step, selective_step_vjp),
+    run=_run,
+    back=_back,
     signature="(l),(l),(n),(l,n),(l,n)->(l)",
     inputs={"u": signals, "dt": step_sizes, "A": rates, "B": projections, "C": projections},
     batch="b d, b d, d, b, b",
-    traits=frozenset({"causal", "state", "linear:u", "linear:B", "linear:C"}),
+    state=State("x", "n", "b d", states),
+    resets=resets,
+    linear=("u", "B", "C->y"),
+    doc="""y_k = C_k · x_k,  x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k from rest.
+
+    Signature ``(l),(l),(n),(l,n),(l,n)->(l)``: `u` the input of one channel, `dt` its step sizes,
+    real and positive (0 keeps the state), `A` the rates with their sign, `B` and `C` per step; `l`
+    time, `n` state; leading axes broadcast: channels are a leading axis of `u`, `dt`, `A`, which
+    has length 1 in shared `B` and `C`; the same holds for groups. Any of float32, float64,
+    longdouble and their complex types, `dt` real; the result has their ``np.result_type``; no real
+    part is used. Units: `dt` that of 1/`A`, `y` those of dt·u·B·C.
+
+    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
+    without warnings. Source: [gu2023mamba, Alg. 2].
+    """,
+    vjp_doc="""g_k = C_k* dy_k + a_{k+1}* g_{k+1} with a = e^{dt A};  e_k = a_k* x_{k-1}* g_k;
+    du = Σ_n dt B* g,  ddt = Re Σ_n (u B)* g + A* e,  dA = Σ_k dt_k e_k,  dB = (dt u)* g,
+    dC = x* dy.""",
+    examples={
+        "plain": """
+        >>> B = C = [[1.0], [1.0]]
+        >>> refssm.selective_scan([1.0, 0.0], [2.0, 0.5], [0.0], B, C)
+        array([2., 2.])
+        """,
+        "stateful": """
+        >>> refssm.selective_scan_stateful([1.0], [2.0], [0.0], [[1.0]], [[3.0]], [4.0])
+        (array([18.]), array([6.]))
+        """,
+        "packed": """
+        >>> B = C = [[1.0], [1.0], [1.0]]
+        >>> refssm.selective_scan_packed([1.0] * 3, [1.0] * 3, [0.0], B, C, [False, False, True])
+        array([1., 2., 1.])
+        """,
+    },
     citation="gu2023mamba, Alg. 2",
-    tags=(
-        "S6",
-        "selective scan without gate or skip",
-        "mamba minimal",
-        "Mamba recurrence",
-        "delta A B C",
-    ),
+    citation_of_packed="lu2023structured",
+    tags={
+        "plain": (
+            "S6",
+            "selective scan without gate or skip",
+            "mamba minimal",
+            "Mamba recurrence",
+            "delta A B C",
+        ),
+        "stateful": ("selective scan with the last state",),
+        "packed": ("selective scan varlen", "selective scan cu_seqlens"),
+        "step": ("S6 one step",),
+    },
 )
-selective_scan = SELECTIVE_SCAN.checked(selective_scan)
-selective_scan_vjp = SELECTIVE_SCAN.checked_vjp(selective_scan_vjp)
-
-
-def selective_scan_stateful(u, dt, A, B, C, x0):
-    """y_k = C_k · x_k,  x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k from x0; and the last state.
-
-    Signature ``(l),(l),(n),(l,n),(l,n),(n)->(l),(n)``: as `selective_scan`, with the state before
-    the first input; the next piece or `selective_step` starts from the last state, which includes
-    the newest input (`x0` if l is 0). Source: [gu2023mamba, Alg. 2].
-
-    >>> import refssm
-    >>> refssm.selective_scan_stateful([1.0], [2.0], [0.0], [[1.0]], [[3.0]], [4.0])
-    (array([18.]), array([6.]))
-    """
-    x = LINEAR_SCAN_FROM.reference(*discretized(u, dt, A, B), x0)
-    start = np.broadcast_to(x0[..., None, :], (*x.shape[:-2], 1, x.shape[-1]))
-    y = (C * x).sum(-1)
-    return y, with_batch(np.concatenate([start, x], axis=-2)[..., -1, :], 1, y.shape[:-1])
-
-
-def selective_scan_stateful_vjp(dy, dx, u, dt, A, B, C, x0):
-    """As in `selective_scan_vjp`, with dx added to the last g;  dx0 = a_0* g_0.
-
-    Returns `(du, ddt, dA, dB, dC, dx0)`, shaped like the arguments.
-    """
-    gradients = pulled_back(dy, dx, u, dt, A, B, C, x0, no_resets(u.shape[-1]))
-    return unbroadcast_each(gradients, (u, dt, A, B, C, x0))
-
-
-SELECTIVE_SCAN_STATEFUL = Operator(
-    reference=selective_scan_stateful,
-    signature="(l),(l),(n),(l,n),(l,n),(n)->(l),(n)",
-    form="stateful",
-    inputs={**SELECTIVE_SCAN.inputs, "x0": states},
-    outputs=("y", "x"),
-    batch="b d, b d, d, b, b, b d",
-    traits=frozenset({"causal", "state", "linear:u,x0", "linear:B,x0", "linear:C->y"}),
-    citation="gu2023mamba, Alg. 2",
-    tags=("selective scan with the last state",),
-)
-selective_scan_stateful = SELECTIVE_SCAN_STATEFUL.checked(selective_scan_stateful)
-selective_scan_stateful_vjp = SELECTIVE_SCAN_STATEFUL.checked_vjp(selective_scan_stateful_vjp)
+SELECTIVE_SCAN, SELECTIVE_SCAN_STATEFUL, SELECTIVE_SCAN_PACKED, SELECTIVE_STEP = SELECTIVE.operators
+(
+    (selective_scan, selective_scan_vjp),
+    (selective_scan_stateful, selective_scan_stateful_vjp),
+    (selective_scan_packed, selective_scan_packed_vjp),
+    (selective_step, selective_step_vjp),
+) = SELECTIVE.public()

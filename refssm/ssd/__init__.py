@@ -8,7 +8,6 @@ both. The tests check that each form agrees with the one before.
 
 from refssm._declaration.names import export
 from refssm.ssd.chunked import *
-from refssm.ssd.packed import *
 from refssm.ssd.quadratic import *
 from refssm.ssd.recurrent import *
 

@@ -3,16 +3,86 @@
     S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ,    y_t = S_t C_t
 
 One head of Mamba-2 [dao2024mamba2, §5]; `p` is the head's size, `n` the state's. With log_a = 0 it
-is linear attention (C queries, B keys, x values), with a constant one RetNet.
+is linear attention (C queries, B keys, x values), with a constant one RetNet. First one step, as in
+decoding; the other forms follow from it.
 """
 
 import numpy as np
 
-from refssm._declaration.operator import Operator
+from refssm._declaration.recurrence import Pair, Recurrence, State
 from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each, with_batch
 from refssm._numerics.contraction import einsum
-from refssm.domains import log_decays, projections, signals, states
+from refssm.domains import log_decays, projections, resets, signals, states
 from refssm.scan.blocks import backwards, joined, no_resets
+
+
+def ssd_step(x, log_a, B, C, S):
+    """S ← e^{log_a} S + x Bᵀ,  y = S C: one step, and the next state.
+
+    Signature ``(p),(),(n),(n),(p,n)->(p),(p,n)``: as one step of `ssd_recurrent_stateful`. Source:
+    [dao2024mamba2, §3.2].
+
+    >>> import refssm
+    >>> refssm.ssd_step([1.0], 0.0, [1.0], [2.0], [[4.0]])
+    (array([10.]), array([[5.]]))
+    """
+    S = np.exp(log_a)[..., None, None] * S + x[..., :, None] * B[..., None, :]
+    y = einsum("...pn,...n->...p", S, C)
+    return y, with_batch(S, 2, y.shape[:-1])
+
+
+def ssd_step_vjp(dy, dS_next, x, log_a, B, C, S):
+    """G = dy Cᴴ + dS';  dx = G B*,  dlog_a = Σ (a S)* G,  dB = Gᵀ x*,  dC = S'ᴴ dy,  dS = a* G.
+
+    Returns `(dx, dlog_a, dB, dC, dS)`, shaped like the arguments.
+    """
+    a = np.exp(log_a)[..., None, None]
+    G = dy[..., :, None] * C[..., None, :].conj() + dS_next
+    after = a * S + x[..., :, None] * B[..., None, :]
+    gradients = (
+        einsum("...pn,...n->...p", G, B.conj()),
+        ((a * S).conj() * G).sum((-2, -1)),
+        einsum("...pn,...p->...n", G, x.conj()),
+        einsum("...pn,...p->...n", after.conj(), dy),
+        a.conj() * G,
+    )
+    return unbroadcast_each(gradients, (x, log_a, B, C, S))
+
+
+def _run(arguments, S0, resets):
+    """The outputs, and the last state if there is a first one."""
+    x, log_a, B, C = arguments
+    start, begun = started(arguments, S0, resets)
+    y, S = stepped(x, log_a, B, C, start, begun)
+    return ended(y, S, arguments, S0, start, begun)
+
+
+def started(arguments, S0, resets):
+    """The state and the resets of a run, where None means rest, or one sequence."""
+    x, _, B, _ = arguments
+    rest = at_rest(x, B)
+    if resets is None:
+        return rest if S0 is None else S0, no_resets(x.shape[-2])
+    batch = np.broadcast_shapes(rest.shape[:-2], resets.shape[:-1])
+    return with_batch(rest, 2, batch) if S0 is None else S0, resets
+
+
+def ended(y, S, arguments, S0, start, resets):
+    """The results of a run."""
+    x, log_a, B, C = arguments
+    y = outputs_of(y, x, log_a, B, C, start, resets)
+    return (y,) if S0 is None else (y, full_state(S, x, log_a, B, C))
+
+
+def back(cotangents, arguments, S0, resets):
+    """Gradients for the arguments and S0."""
+    x, log_a, B, C = arguments
+    rest = at_rest(x, B)
+    dy, dS = (*cotangents, rest)[:2]
+    S0 = rest if S0 is None else S0
+    resets = no_resets(x.shape[-2]) if resets is None else resets
+    gradients = pulled_back(dy, dS, x, log_a, B, C, S0, resets)
+    return unbroadcast_each(gradients, (x, log_a, B, C, S0))
 
 
 def stepped(x, log_a, B, C, S, resets):
@@ -35,6 +105,12 @@ def outputs_of(y, x, log_a, B, C, S, resets):
     return np.zeros((*batch, 0, x.shape[-1]), np.result_type(x, log_a, B, C, S))
 
 
+def full_state(S, x, log_a, B, C):
+    """A copy of S with all batch axes, in the type of a state after one step."""
+    kind = np.result_type(x, log_a, B, S)
+    return with_batch(S.astype(kind), 2, batch_of(x, log_a, B, C, S))
+
+
 def batch_of(x, log_a, B, C, S):
     """The broadcast leading axes."""
     leading = (log_a.shape[:-1], *(a.shape[:-2] for a in (x, B, C, S)))
@@ -45,40 +121,6 @@ def at_rest(x, B):
     """A state of zeros."""
     batch = np.broadcast_shapes(x.shape[:-2], B.shape[:-2])
     return np.zeros_like(x, shape=(*batch, x.shape[-1], B.shape[-1]))
-
-
-def ssd_recurrent(x, log_a, B, C):
-    """y_t = S_t C_t,  S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ from rest.
-
-    Signature ``(l,p),(l),(l,n),(l,n)->(l,p)``: `x` the inputs of one head, `log_a` the logarithms
-    of its decays (Mamba-2's dt·A, with dt inside x too), `B` and `C` per step; `l` time, `p` head
-    size, `n` state; leading axes broadcast: heads of a group are a leading axis, which has length 1
-    in shared `B` and `C`. Head h of H belongs to group h // (H/G): neighbours share. Any of
-    float32, float64, longdouble and their complex types; the result has their ``np.result_type``.
-    Units: `log_a` has none, `y` those of x·B·C.
-
-    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
-    without warnings. Source: [dao2024mamba2, §3.2].
-
-    >>> import refssm
-    >>> refssm.ssd_recurrent([[1.0], [2.0]], [0.0, 0.0], [[1.0], [1.0]], [[1.0], [1.0]]).ravel()
-    array([1., 3.])
-    """
-    S = at_rest(x, B)
-    resets = no_resets(x.shape[-2])
-    y, _ = stepped(x, log_a, B, C, S, resets)
-    return outputs_of(y, x, log_a, B, C, S, resets)
-
-
-def ssd_recurrent_vjp(dy, x, log_a, B, C):
-    """G_t = dy_t C_tᴴ + a_{t+1}* G_{t+1} with a = e^{log_a};  dx_t = G_t B_t*,  dB_t = G_tᵀ x_t*,
-    dC_t = S_tᴴ dy_t,  dlog_a_t = Σ (a_t S_{t-1})* G_t.
-
-    Returns `(dx, dlog_a, dB, dC)`, shaped like the arguments.
-    """
-    rest = at_rest(x, B)
-    gradients = pulled_back(dy, rest, x, log_a, B, C, rest, no_resets(x.shape[-2]))
-    return unbroadcast_each(gradients[:-1], (x, log_a, B, C))
 
 
 def pulled_back(dy, dS, x, log_a, B, C, S0, resets):
@@ -127,60 +169,59 @@ def _outer(x, B):
     return product.reshape(*product.shape[:-2], x.shape[-1] * B.shape[-1])
 
 
-SSD_RECURRENT = Operator(
-    reference=ssd_recurrent,
+SSD = Recurrence(
+    name="ssd_recurrent",
+    step=Pair(ssd_step, ssd_step_vjp),
+    run=_run,
+    back=back,
     signature="(l,p),(l),(l,n),(l,n)->(l,p)",
     inputs={"x": signals, "log_a": log_decays, "B": projections, "C": projections},
     batch="b g h, b g h, b g, b g",
-    traits=frozenset({"causal", "state", "linear:x", "linear:B", "linear:C"}),
+    state=State("S", "p,n", "b g h", states),
+    resets=resets,
+    linear=("x", "B", "C->y"),
+    doc="""y_t = S_t C_t,  S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ from rest.
+
+    Signature ``(l,p),(l),(l,n),(l,n)->(l,p)``: `x` the inputs of one head, `log_a` the logarithms
+    of its decays (Mamba-2's dt·A, with dt inside x too), `B` and `C` per step; `l` time, `p` head
+    size, `n` state; leading axes broadcast: heads of a group are a leading axis, which has length 1
+    in shared `B` and `C`. Head h of H belongs to group h // (H/G): neighbours share. Any of
+    float32, float64, longdouble and their complex types; the result has their ``np.result_type``.
+    Units: `log_a` has none, `y` those of x·B·C.
+
+    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
+    without warnings. Source: [dao2024mamba2, §3.2].
+    """,
+    vjp_doc="""G_t = dy_t C_tᴴ + a_{t+1}* G_{t+1} with a = e^{log_a};  dx_t = G_t B_t*,
+    dB_t = G_tᵀ x_t*,  dC_t = S_tᴴ dy_t,  dlog_a_t = Σ (a_t S_{t-1})* G_t.""",
+    examples={
+        "plain": """
+        >>> refssm.ssd_recurrent([[1.0], [2.0]], [0.0, 0.0], [[1.0], [1.0]], [[1.0], [1.0]]).ravel()
+        array([1., 3.])
+        """,
+        "stateful": """
+        >>> refssm.ssd_recurrent_stateful([[1.0]], [0.0], [[1.0]], [[2.0]], [[4.0]])
+        (array([[10.]]), array([[5.]]))
+        """,
+        "packed": """
+        >>> one = [[1.0], [1.0]]
+        >>> refssm.ssd_recurrent_packed(one, [0.0, 0.0], one, one, [False, True]).ravel()
+        array([1., 1.])
+        """,
+    },
     citation="dao2024mamba2, §3.2",
-    tags=("fused_recurrent_simple_gla", "Mamba-2 recurrence", "SSD recurrence"),
+    citation_of_packed="dao2024mamba2, §8.3",
+    tags={
+        "plain": ("fused_recurrent_simple_gla", "Mamba-2 recurrence", "SSD recurrence"),
+        "stateful": ("Mamba-2 recurrence with the last state",),
+        "packed": ("Mamba-2 recurrence varlen cu_seqlens",),
+        "step": ("selective_state_update of Mamba-2", "Mamba-2 decoding", "SSD one step"),
+    },
 )
-ssd_recurrent = SSD_RECURRENT.checked(ssd_recurrent)
-ssd_recurrent_vjp = SSD_RECURRENT.checked_vjp(ssd_recurrent_vjp)
-
-
-def ssd_recurrent_stateful(x, log_a, B, C, S0):
-    """y_t = S_t C_t,  S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ from S_{-1} = S0, and the last state.
-
-    Signature ``(l,p),(l),(l,n),(l,n),(p,n)->(l,p),(p,n)``: as `ssd_recurrent`, with the state
-    before the first input; the next piece or `ssd_step` starts from the last state.
-    Source: [dao2024mamba2, §3.2].
-
-    >>> import refssm
-    >>> refssm.ssd_recurrent_stateful([[1.0]], [0.0], [[1.0]], [[2.0]], [[4.0]])
-    (array([[10.]]), array([[5.]]))
-    """
-    resets = no_resets(x.shape[-2])
-    y, S = stepped(x, log_a, B, C, S0, resets)
-    return outputs_of(y, x, log_a, B, C, S0, resets), full_state(S, x, log_a, B, C)
-
-
-def full_state(S, x, log_a, B, C):
-    """A copy of S with all batch axes, in the type of a state after one step."""
-    kind = np.result_type(x, log_a, B, S)
-    return with_batch(S.astype(kind), 2, batch_of(x, log_a, B, C, S))
-
-
-def ssd_recurrent_stateful_vjp(dy, dS, x, log_a, B, C, S0):
-    """As in `ssd_recurrent_vjp`, with dS added to the last G;  dS0 = a_0* G_0.
-
-    Returns `(dx, dlog_a, dB, dC, dS0)`, shaped like the arguments.
-    """
-    gradients = pulled_back(dy, dS, x, log_a, B, C, S0, no_resets(x.shape[-2]))
-    return unbroadcast_each(gradients, (x, log_a, B, C, S0))
-
-
-SSD_RECURRENT_STATEFUL = Operator(
-    reference=ssd_recurrent_stateful,
-    signature="(l,p),(l),(l,n),(l,n),(p,n)->(l,p),(p,n)",
-    form="stateful",
-    inputs={**SSD_RECURRENT.inputs, "S0": states},
-    outputs=("y", "S"),
-    batch="b g h, b g h, b g, b g, b g h",
-    traits=frozenset({"causal", "state", "linear:x,S0", "linear:B,S0", "linear:C->y"}),
-    citation="dao2024mamba2, §3.2",
-    tags=("Mamba-2 recurrence with the last state",),
-)
-ssd_recurrent_stateful = SSD_RECURRENT_STATEFUL.checked(ssd_recurrent_stateful)
-ssd_recurrent_stateful_vjp = SSD_RECURRENT_STATEFUL.checked_vjp(ssd_recurrent_stateful_vjp)
+SSD_RECURRENT, SSD_RECURRENT_STATEFUL, SSD_RECURRENT_PACKED, SSD_STEP = SSD.operators
+(
+    (ssd_recurrent, ssd_recurrent_vjp),
+    (ssd_recurrent_stateful, ssd_recurrent_stateful_vjp),
+    (ssd_recurrent_packed, ssd_recurrent_packed_vjp),
+    (ssd_step, ssd_step_vjp),
+) = SSD.public()

@@ -2,7 +2,7 @@
 
 A file may have several functions of one operator; each is judged under its own name. All imports of
 a file must succeed, so what needs another library has another file. A plug-in sees what every
-author sees, `refssm.testing` and `refssm.adapters`; it is found by its name, and nothing imports it.
+author sees, `refssm.testing` and `refssm.adapters`. It is found by its name; nothing imports it.
 `libraries` and `clones` are the tables of what can be judged by name, and `former` has the names
 that plug-ins had before.
 """

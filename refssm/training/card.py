@@ -8,13 +8,15 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from refssm import __version__
-from refssm.training.loop import State
+from refssm.training.loop import TrainingState
 from refssm.training.setup import Setup
 
 LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "safetensors")
 
 
-def card(setup: Setup, state: State, lines: Sequence[Mapping[str, Any]], command: str) -> str:
+def card(
+    setup: Setup, state: TrainingState, lines: Sequence[Mapping[str, Any]], command: str
+) -> str:
     """The card of a run with these metrics; `command` is what the user typed."""
     parts = [
         f"# {setup.layer} on {setup.task}, seed {setup.plan.seed}",
@@ -66,7 +68,7 @@ def _told(value: Any) -> str:
     return str(value)
 
 
-def _sizes(state: State) -> str:
+def _sizes(state: TrainingState) -> str:
     """The number of parameters, and those of every part."""
     groups: dict[str, dict[str, Any]] = {}
     for name, a in state.parameters.items():

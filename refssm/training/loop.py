@@ -42,7 +42,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class State:
+class TrainingState:
     """All that changes from step to step."""
 
     step: int
@@ -73,14 +73,14 @@ class Trainer:
         groups = {name: GROUPS[kind] for name, kind in self.model.groups().items()}
         object.__setattr__(self, "optimizer", AdamW(decay=self.plan.decay, groups=groups))
 
-    def start(self) -> State:
+    def start(self) -> TrainingState:
         """The state before the first step."""
         rng = np.random.default_rng(self.plan.seed)
         parameters = self.model.init(rng)
         moments = self.optimizer.start(parameters)
-        return State(0, parameters, moments, self.model.averages(), rng.bit_generator.state)
+        return TrainingState(0, parameters, moments, self.model.averages(), rng.bit_generator.state)
 
-    def step(self, state: State) -> tuple[State, dict[str, float]]:
+    def step(self, state: TrainingState) -> tuple[TrainingState, dict[str, float]]:
         """The state after one step; its loss, accuracy, norm of the gradient, and rate."""
         rng, step = state.rng, state.step + 1
         chosen = rng.choice(len(self.task.signals), self.plan.batch, replace=False)
@@ -95,10 +95,12 @@ class Trainer:
         parameters, moments = self.optimizer.update(
             state.parameters, clipped(gradients, self.plan.clip), state.moments, step, rate
         )
-        new = State(step, parameters, moments, averages, rng.bit_generator.state)
+        new = TrainingState(step, parameters, moments, averages, rng.bit_generator.state)
         return new, {"step": step, "loss": loss, "accuracy": right, "gradient": size, "rate": rate}
 
-    def gradients(self, state: State, u, labels, masks) -> tuple[float, float, Arrays, Arrays]:
+    def gradients(
+        self, state: TrainingState, u, labels, masks
+    ) -> tuple[float, float, Arrays, Arrays]:
         """Loss, accuracy and gradients of a batch, piece by piece; averages after it."""
         total, averages, loss, right = {}, state.averages, 0.0, 0
         for piece in np.array_split(np.arange(len(u)), self.plan.pieces):
@@ -114,7 +116,7 @@ class Trainer:
             total = {n: total[n] + g if total else g for n, g in grads.items()}
         return loss, right / len(u), total, averages
 
-    def test(self, state: State) -> dict[str, float]:
+    def test(self, state: TrainingState) -> dict[str, float]:
         """Loss and accuracy on the test set; Diverged if they are not finite."""
         signals, labels = self.task.test_signals, self.task.test_labels
         with np.errstate(all="ignore"):
@@ -132,7 +134,7 @@ def _not_finite(step: int, loss: float, gradients: Arrays) -> str:
     return f"step {step}: {what}"
 
 
-def arrays_of(state: State) -> Arrays:
+def arrays_of(state: TrainingState) -> Arrays:
     """All arrays of a state under one name each, as a checkpoint stores them."""
     return {
         f"{kind}.{name}": a
@@ -141,9 +143,9 @@ def arrays_of(state: State) -> Arrays:
     }
 
 
-def state_of(arrays: Arrays, step: int, generator: Mapping[str, Any]) -> State:
+def state_of(arrays: Arrays, step: int, generator: Mapping[str, Any]) -> TrainingState:
     """The state that has these arrays."""
     parameters, moments, averages = (
         part(arrays, f"{kind}.") for kind in ("parameters", "moments", "averages")
     )
-    return State(step, parameters, moments, averages, generator)
+    return TrainingState(step, parameters, moments, averages, generator)

@@ -15,15 +15,19 @@ Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Group:
+class ParameterGroup:
     """What AdamW does to one kind of parameter."""
 
     rate: float = 1.0  # factor of the learning rate
     decay: bool = True  # whether weight decay applies
 
 
-WEIGHTS = Group()
-GROUPS = {"weights": WEIGHTS, "system": Group(rate=0.25, decay=False), "plain": Group(decay=False)}
+WEIGHTS = ParameterGroup()
+GROUPS = {
+    "weights": WEIGHTS,
+    "system": ParameterGroup(rate=0.25, decay=False),
+    "plain": ParameterGroup(decay=False),
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class AdamW:
     beta2: float = 0.999
     epsilon: float = 1e-8
     decay: float = 0.01
-    groups: Mapping[str, Group] = field(default_factory=dict)  # by name of the parameter
+    groups: Mapping[str, ParameterGroup] = field(default_factory=dict)  # by name of the parameter
 
     def start(self, parameters: Arrays) -> dict[str, np.ndarray]:
         """Zero moments: `m.<name>` and `v.<name>`."""
@@ -54,7 +58,7 @@ class AdamW:
             moments |= {f"m.{name}": m, f"v.{name}": v}
         return new, moments
 
-    def _moved(self, p, g, m, v, step: int, rate: float, group: Group):
+    def _moved(self, p, g, m, v, step: int, rate: float, group: ParameterGroup):
         """One parameter and its moments."""
         p_, g_, m_, v_ = (_reals(x) for x in (p, g.astype(p.dtype), m, v))
         kind = p_.dtype.type

@@ -16,8 +16,8 @@ from refssm.bench.programs.judged import Judge
 from refssm.bench.programs.program import MIRROR, ON_GPU, REFERENCE, Absent, Program, peers
 from refssm.bench.results import document, lines
 from refssm.bench.results.card_bars import CARD_BARS, standings, wanted
-from refssm.bench.results.rows import Group, Row
-from refssm.bench.run import Bench, Settings
+from refssm.bench.results.rows import Row, WorkRows
+from refssm.bench.run import Bench, BenchSettings
 from refssm.bench.work.inputs import case_of, drawn
 from refssm.bench.work.sizes import BARS, default_operators, size_of
 from refssm.catalog import OPERATORS
@@ -41,7 +41,7 @@ def rows(clock, monkeypatch, mirrors, own=(), judge=None, card=None, **settings)
     """The rows of linear_scan by size of the batch and label."""
     monkeypatch.setattr(running, "ours", lambda op, device: mirrors)
     made = Bench(
-        Settings(device="gpu", **settings),
+        BenchSettings(device="gpu", **settings),
         clock=clock,
         judge=judge or AcceptsAll(),
         sleep=lambda s: None,
@@ -124,7 +124,7 @@ def test_a_mirror_of_the_card_that_raises_is_a_row(clock, monkeypatch):
 @pytest.mark.long
 def test_functions_of_a_card_are_not_timed_without_the_option(clock):
     own = [program(scan, "mine", framework="cupy"), program(scan, "other", device="cuda:1")]
-    made = Bench(Settings(), clock=clock, judge=AcceptsAll(), sleep=lambda s: None)
+    made = Bench(BenchSettings(), clock=clock, judge=AcceptsAll(), sleep=lambda s: None)
     (group,) = made.groups([(LINEAR_SCAN, own)])
     told = {r.label: (r.status, r.message) for r in group.rows if r.label in ("mine", "other")}
     assert set(told.values()) == {("skipped", "its arrays are on a card; `--device gpu` times it")}
@@ -164,7 +164,7 @@ def large(name, *more: Row, vjp=False, gpu=1e-3, numpy=1.0):
     mirror = row("GPU mirror", *[gpu] * 7, kind="GPU mirror", library="cupy", device="cuda")
     reference = row("reference", numpy, kind="reference", library="numpy")
     assert op.name in BARS
-    return Group(made, [reference, mirror, *more])
+    return WorkRows(made, [reference, mirror, *more])
 
 
 RATES = Rates(3e10, 1e11, 5e10, Rates(1.2e12, 5e13, 3e13))
@@ -186,7 +186,9 @@ def test_a_bar_against_kernels_that_were_not_timed_is_not_measured():
         found = standings(large("selective_scan", other, vjp=True), RATES)
         assert [b.word for b in found] == ["met", word]
     refused = large("linear_scan")
-    refused = Group(refused.work, [replace(r, seconds=(), status="refused") for r in refused.rows])
+    refused = WorkRows(
+        refused.work, [replace(r, seconds=(), status="refused") for r in refused.rows]
+    )
     assert {(b.came, b.word) for b in standings(refused, RATES)} == {("", "not measured")}
 
 
@@ -200,8 +202,8 @@ def test_a_bar_without_a_comparable_kernel_says_so():
 
 def test_there_are_no_bars_of_a_card_at_another_size_or_without_its_mirror():
     group = large("linear_scan")
-    assert standings(Group(replace(group.work, dtype="float32"), group.rows), RATES) == []
-    assert standings(Group(group.work, group.rows[:1]), RATES) == []
+    assert standings(WorkRows(replace(group.work, dtype="float32"), group.rows), RATES) == []
+    assert standings(WorkRows(group.work, group.rows[:1]), RATES) == []
     assert {*CARD_BARS} <= {*BARS}
     assert dict(wanted())["selective_scan"].endswith("bandwidth; ≥ 1 × mamba-ssm")
 
@@ -216,7 +218,7 @@ def written(groups):
 def test_a_run_on_a_card_comes_back_from_its_file(tmp_path):
     group = large("linear_scan")
     waited = replace(group.rows[1], latency=2e-3)
-    group = Group(group.work, [group.rows[0], waited])
+    group = WorkRows(group.work, [group.rows[0], waited])
     document.write(tmp_path / "run.json", written([group]))
     back = document.read(tmp_path / "run.json")
     assert (back.rates, back.groups, back.machine["card"]) == (RATES, [group], CARD)

@@ -6,7 +6,7 @@ from judging import SCAN, plugin
 from timed import program, scan
 
 from refssm.bench.programs import program as programs
-from refssm.bench.programs.calls import Call
+from refssm.bench.programs.calls import TimedCall
 from refssm.bench.programs.program import (
     PEERS,
     Absent,
@@ -15,7 +15,7 @@ from refssm.bench.programs.program import (
     ours,
     peers,
 )
-from refssm.bench.run import Bench, Settings
+from refssm.bench.run import Bench, BenchSettings
 from refssm.bench.work.sizes import size_of
 from refssm.bench.work.targets import asked
 from refssm.conformance.calling.finding import operator_named
@@ -72,9 +72,9 @@ def test_a_file_that_declares_types_is_timed_in_one_of_them(folder, declared, dt
     text = "from refssm.testing import implements\n" + SCAN.replace("def linear_scan", mark)
     ((op, own),) = asked([plugin(folder, text)], "small")
     assert declared_type(op, "complex64", own) == dtype
-    (size,) = Bench(Settings())._sizes(op, own)
+    (size,) = Bench(BenchSettings())._sizes(op, own)
     assert size == size_of(op, "small", dtype)
-    (asked_for,) = Bench(Settings(dtype="float64"))._sizes(op, own)
+    (asked_for,) = Bench(BenchSettings(dtype="float64"))._sizes(op, own)
     assert asked_for.dtype == "float64"
 
 
@@ -140,7 +140,7 @@ def test_a_layout_is_the_one_that_the_author_declares():
         return scan(a.swapaxes(1, 2), b.swapaxes(1, 2)).swapaxes(1, 2)
 
     own = program(turned, layout="b n l, b n l -> b n l")
-    call = Call(own, arrays(), {}, "float32")
+    call = TimedCall(own, arrays(), {}, "float32")
     assert call(0)[0][0].shape == (2, 3, 8)
     assert np.array_equal(call.outputs()[0], scan(*arrays()))
 
@@ -152,7 +152,7 @@ def test_slice_by_slice_is_one_call_for_each_slice():
         shapes.append(a.shape)
         return scan(a, b)
 
-    call = Call(program(core), arrays(), {}, "float32", sliced=True)
+    call = TimedCall(program(core), arrays(), {}, "float32", sliced=True)
     assert len(call(0)) == 2
     assert shapes == [(8, 3)] * 2
     assert np.array_equal(call.outputs()[0], scan(*arrays()))
@@ -180,10 +180,10 @@ def test_torch_is_called_without_a_record_forward_and_with_one_for_gradients(fol
     pytest.importorskip("torch")
     ((_, (own,)),) = asked([plugin(folder, TORCH)], "small")
     seen = own.found.forward.__globals__["seen"]
-    assert np.allclose(Call(own, arrays(), {}, "float32").outputs()[0], scan(*arrays()))
+    assert np.allclose(TimedCall(own, arrays(), {}, "float32").outputs()[0], scan(*arrays()))
     assert seen == [False]
     given = [np.ones((2, 8, 3), np.float32), *arrays()]
-    gradients = Call(own, given, {}, "float32", vjp=True).outputs()
+    gradients = TimedCall(own, given, {}, "float32", vjp=True).outputs()
     wanted = LINEAR_SCAN.bare_vjp(*given)
     assert all(np.allclose(g, w) for g, w in zip(gradients, wanted, strict=True))
     assert seen == [False, True]
@@ -196,10 +196,10 @@ def test_jax_is_compiled_once_for_the_forward_call_and_for_the_gradient(dtype):
     found = [p for p in peers(LINEAR_SCAN) if isinstance(p, Program)]
     (own,) = [p for p in found if p.label == "jax: lax_scan"]
     given = [a.astype(dtype) for a in arrays()]
-    call = Call(own, given, {}, dtype)
+    call = TimedCall(own, given, {}, dtype)
     assert call.outputs()[0].dtype == np.dtype(dtype)
     assert np.allclose(call.outputs()[0], scan(*given))
     heads = [np.ones((2, 8, 3), dtype), *given]
-    gradients = Call(own, heads, {}, dtype, vjp=True).outputs()
+    gradients = TimedCall(own, heads, {}, dtype, vjp=True).outputs()
     wanted = LINEAR_SCAN.bare_vjp(*heads)
     assert all(np.allclose(g, w) for g, w in zip(gradients, wanted, strict=True))

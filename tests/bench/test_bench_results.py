@@ -10,7 +10,7 @@ from refssm.bench.results import against, document, lines
 from refssm.bench.results.bars import standing
 from refssm.bench.results.document import Document
 from refssm.bench.results.points import panels
-from refssm.bench.results.rows import Group
+from refssm.bench.results.rows import WorkRows
 from refssm.bench.work.sizes import BARS, size_of
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.usage_error import UsageError
@@ -28,7 +28,7 @@ def run(*groups, **more):
 
 def refused():
     failed = replace(row("torch: two"), status="failed", message="raised RuntimeError: no")
-    return Group(work(vjp=True), [*group().rows, failed])
+    return WorkRows(work(vjp=True), [*group().rows, failed])
 
 
 def test_a_run_is_the_same_after_it_was_written_and_read(tmp_path):
@@ -40,7 +40,7 @@ def test_a_run_is_the_same_after_it_was_written_and_read(tmp_path):
 
 def test_numbers_that_are_not_finite_are_null(tmp_path):
     made = group()
-    infinite = Group(made.work, [replace(made.rows[0], ratio=float("inf"))])
+    infinite = WorkRows(made.work, [replace(made.rows[0], ratio=float("inf"))])
     found = json.loads(document.text(run(infinite)), parse_constant=lambda name: 1 / 0)
     assert found["works"][0]["rows"][0]["ratio"] is None
 
@@ -85,7 +85,7 @@ def test_rows_that_only_one_run_has_are_undecided_and_say_so():
     old, new = group(), refused()
     (first, *_), *_ = [list(against.compared(run(old), [new]))]
     assert (first.word, first.message) == ("undecided", "not in the old run")
-    timed = Group(new.work, [*group().rows, row("torch: two", *[1.0] * 7)])
+    timed = WorkRows(new.work, [*group().rows, row("torch: two", *[1.0] * 7)])
     last = list(against.compared(run(new), [timed]))[-1]
     assert (last.word, last.message) == ("undecided", "failed in the old run")
     assert against.counts(list(against.compared(run(old), [old]))) == "2 same"
@@ -110,7 +110,7 @@ def at_bar(name, vjp=False, **times):
     of = replace(made.work, name=name, size=letters, dtype=size.dtype, vjp=vjp)
     if formulas := BARS[name].formulas:
         others = [replace(r, label=f"{r.library}: {formulas[0]}") for r in others]
-    return Group(of, [replace(mirror, relative=1e-6), *others])
+    return WorkRows(of, [replace(mirror, relative=1e-6), *others])
 
 
 def stands(group, rates=None):
@@ -123,7 +123,7 @@ def stands(group, rates=None):
 def test_a_bar_is_met_or_missed_against_the_fastest_peer():
     slow = at_bar("selective_scan", jax=(3.5,) * 7)
     assert stands(slow).word == "met"
-    faster = Group(slow.work, [*slow.rows, row("torch: x", *[2.5] * 7, library="torch")])
+    faster = WorkRows(slow.work, [*slow.rows, row("torch: x", *[2.5] * 7, library="torch")])
     found = stands(faster)
     assert (found.against, found.word, found.came.value) == ("torch: x", "missed", 2.5)
     gradient = stands(at_bar("selective_scan", vjp=True, jax=(3.5,) * 7))
@@ -133,8 +133,8 @@ def test_a_bar_is_met_or_missed_against_the_fastest_peer():
 def test_there_is_no_bar_at_another_size_or_without_a_peer():
     assert standing(group()) is None
     made = at_bar("selective_scan")
-    assert standing(Group(made.work, made.rows[:1])) is None
-    assert standing(Group(replace(made.work, dtype="float64"), made.rows)) is None
+    assert standing(WorkRows(made.work, made.rows[:1])) is None
+    assert standing(WorkRows(replace(made.work, dtype="float64"), made.rows)) is None
 
 
 def test_not_significantly_slower_is_decided_by_the_interval():
@@ -153,7 +153,8 @@ def test_a_bar_may_ask_for_an_error_and_a_time_in_copies():
 
 def test_a_bar_of_the_formula_is_not_about_a_faster_method_which_is_said_beside():
     made = at_bar("cauchy_kernel", jax=(20.0,) * 7)
-    faster = Group(made.work, [*made.rows, row("jax: cauchy_unrolled", *[0.5] * 7, library="jax")])
+    rows = [*made.rows, row("jax: cauchy_unrolled", *[0.5] * 7, library="jax")]
+    faster = WorkRows(made.work, rows)
     found = stands(faster)
     assert (found.against, found.came.value, found.word) == ("jax: cauchy_formula", 20.0, "met")
     assert found.others == ("the fastest peer, whatever its method: jax: cauchy_unrolled, 0.50×",)
@@ -167,7 +168,7 @@ def test_every_bar_asks_for_a_ratio_of_one_or_more():
 def test_the_table_has_every_row_its_shares_and_the_bar():
     made = at_bar("selective_scan", jax=(3.5,) * 7)
     failed = replace(row("torch: two"), status="failed", message="raised RuntimeError: no")
-    text = "\n".join(lines.table(Group(made.work, [*made.rows, failed]), RATES))
+    text = "\n".join(lines.table(WorkRows(made.work, [*made.rows, failed]), RATES))
     assert "selective_scan float32   b=2 d=512 l=2048 n=16" in text
     assert "3.50× [3.50, 3.50]" in text
     assert "bar: 3 × jax: one: 3.50× [3.50, 3.50], met" in text
@@ -176,10 +177,11 @@ def test_the_table_has_every_row_its_shares_and_the_bar():
 
 def test_shares_are_of_the_rates_of_the_same_run():
     of = replace(work(), bytes=5_000_000_000, flops=2e10)
-    cells = lines.cells(Group(of, group().rows), group().rows[0], RATES)
+    cells = lines.cells(WorkRows(of, group().rows), group().rows[0], RATES)
     assert cells[5:7] == ("5 (50%)", "20 (20%)")
     assert (
-        lines.cells(Group(replace(of, flops=None), group().rows), group().rows[0], RATES)[6] == ""
+        lines.cells(WorkRows(replace(of, flops=None), group().rows), group().rows[0], RATES)[6]
+        == ""
     )
 
 

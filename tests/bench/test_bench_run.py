@@ -7,7 +7,7 @@ from refssm.bench import run as running
 from refssm.bench.measuring.timing import LEAST
 from refssm.bench.programs.judged import Judge
 from refssm.bench.programs.program import MIRROR, PEER, REFERENCE, Absent
-from refssm.bench.run import Bench, Settings
+from refssm.bench.run import Bench, BenchSettings
 from refssm.conformance.calling.finding import operator_named
 from refssm.scan import LINEAR_SCAN
 
@@ -19,7 +19,7 @@ def clock():
 
 def bench(clock, judge=None, **settings):
     return Bench(
-        Settings(**settings), clock=clock, judge=judge or AcceptsAll(), sleep=lambda s: None
+        BenchSettings(**settings), clock=clock, judge=judge or AcceptsAll(), sleep=lambda s: None
     )
 
 
@@ -229,7 +229,7 @@ def test_with_a_card_the_inputs_of_a_large_batch_are_drawn_for_a_smaller_one(mon
         return whole(op, size)
 
     monkeypatch.setattr(running, "drawn", counted)
-    made = Bench(Settings(sizes=sizes, device="gpu"), card=StandIn())
+    made = Bench(BenchSettings(sizes=sizes, device="gpu"), card=StandIn())
     sized, single = made._sizes(op, [])[0], made._sizes(op, [])[-1]
     assert {a.shape[0] for a in made._drawn(op, sized)} == {sized.batch["d"]}
     assert {a.shape[0] for a in made._drawn(op, single)} == {1}

@@ -4,7 +4,7 @@ import pytest
 from timed import Clock, taking
 
 from refssm.bench.measuring import timing
-from refssm.bench.measuring.timing import Plan, Times, interleaved, median, one, ratio
+from refssm.bench.measuring.timing import Times, TimingPlan, interleaved, median, one, ratio
 
 
 def called(clock, seconds):
@@ -14,7 +14,7 @@ def called(clock, seconds):
 def test_a_call_that_takes_longer_has_longer_times_whatever_the_order():
     clock = Clock()
     calls = [called(clock, 1.0), called(clock, 3.0)]
-    fast, slow = interleaved(calls, [Plan(9, 1), Plan(9, 2)], clock).seconds
+    fast, slow = interleaved(calls, [TimingPlan(9, 1), TimingPlan(9, 2)], clock).seconds
     assert fast == pytest.approx([1.0] * 9, abs=1e-5)
     assert slow == pytest.approx([3.0] * 9, abs=1e-5)
     assert ratio(slow, fast).value == pytest.approx(3, abs=1e-4)
@@ -23,7 +23,7 @@ def test_a_call_that_takes_longer_has_longer_times_whatever_the_order():
 def test_every_round_has_another_order_and_all_calls_once():
     seen = []
     calls = [lambda i, k=k: seen.append((i, k)) for k in range(4)]
-    interleaved(calls, [Plan(12, 1)] * 4)
+    interleaved(calls, [TimingPlan(12, 1)] * 4)
     rounds = [seen[i : i + 4] for i in range(0, 48, 4)]
     assert all(sorted(k for _, k in found) == [0, 1, 2, 3] for found in rounds)
     assert [{i for i, _ in found} for found in rounds] == [{r} for r in range(12)]
@@ -34,13 +34,15 @@ def test_every_round_has_another_order_and_all_calls_once():
 
 def test_repeats_use_the_copies_in_turn():
     seen = []
-    interleaved([seen.append], [Plan(2, 3)])
+    interleaved([seen.append], [TimingPlan(2, 3)])
     assert seen == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_call_with_few_rounds_takes_part_in_the_first():
     clock = Clock()
-    few, many = interleaved([called(clock, 1)] * 2, [Plan(1, 1), Plan(8, 1)], clock).seconds
+    few, many = interleaved(
+        [called(clock, 1)] * 2, [TimingPlan(1, 1), TimingPlan(8, 1)], clock
+    ).seconds
     assert (len(few), len(many)) == (1, 8)
 
 
@@ -51,7 +53,7 @@ def test_a_call_that_raises_takes_part_no_more_and_stops_no_other():
             raise MemoryError("no room")
 
     seen = []
-    times = interleaved([raising, lambda i: i], [Plan(7, 1)] * 2)
+    times = interleaved([raising, lambda i: i], [TimingPlan(7, 1)] * 2)
     assert {k: str(error) for k, error in times.failed.items()} == {0: "no room"}
     assert seen == [0, 1, 2]
     assert len(times.seconds[1]) == 7
@@ -65,7 +67,7 @@ def test_an_interrupted_run_leaves_the_times_so_far():
 
     times = Times()
     with pytest.raises(KeyboardInterrupt):
-        interleaved([interrupted], [Plan(7, 1)], Clock(), times=times)
+        interleaved([interrupted], [TimingPlan(7, 1)], Clock(), times=times)
     assert [len(s) for s in times.seconds] == [3]
 
 
@@ -87,10 +89,10 @@ def test_outputs_are_freed_after_the_clock_is_read():
 
 
 def test_a_plan_has_seven_rounds_at_least_and_repeats_short_calls():
-    assert Plan.of(10.0, 1.0) == Plan(7, 1)
-    assert Plan.of(10.0, 1.0, least=1) == Plan(1, 1)
-    assert Plan.of(1e-5, 1.0) == Plan(timing.MOST, 100)
-    assert Plan.of(0.0, 1.0).repeats == timing.REPEATS
+    assert TimingPlan.of(10.0, 1.0) == TimingPlan(7, 1)
+    assert TimingPlan.of(10.0, 1.0, least=1) == TimingPlan(1, 1)
+    assert TimingPlan.of(1e-5, 1.0) == TimingPlan(timing.MOST, 100)
+    assert TimingPlan.of(0.0, 1.0).repeats == timing.REPEATS
 
 
 def test_the_interval_of_seven_times_is_the_smallest_and_the_largest():

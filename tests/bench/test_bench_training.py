@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from refssm.bench.results.bars import standing
-from refssm.bench.results.rows import SKIPPED, Group, Row, Work
+from refssm.bench.results.rows import SKIPPED, Row, Work, WorkRows
 from refssm.bench.training import models, profile, steps
-from refssm.bench.training.models import Given, model_of, step_of
+from refssm.bench.training.models import StartingPoint, model_of, step_of
 from refssm.bench.work.steps import BARRED, DEPTH, SETTINGS, asked, bar_of
 from refssm.conformance.usage_error import UsageError
 from refssm.layers import operators
@@ -38,7 +38,7 @@ def test_reference_and_mirror_have_a_row_each_and_jax_says_if_it_is_absent(setti
 
 @each
 def test_steps_on_the_same_batch_make_the_loss_smaller(setting):
-    step = step_of(Given(setting), "reference")
+    step = step_of(StartingPoint(setting), "reference")
     losses = [step() for _ in range(8)]
     assert losses[-1] < losses[0]
 
@@ -67,7 +67,7 @@ def test_without_a_name_those_with_a_bar_are_timed():
 def test_a_step_of_every_layer_can_be_timed(name):
     (setting,) = asked([name])
     sizes = {letter: min(2, size) for letter, size in setting.sizes.items()}
-    assert np.isfinite(step_of(Given(replace(setting, batch=2, l=3, sizes=sizes)), "jit")())
+    assert np.isfinite(step_of(StartingPoint(replace(setting, batch=2, l=3, sizes=sizes)), "jit")())
 
 
 @pytest.mark.long
@@ -85,7 +85,7 @@ def test_a_bar_is_for_the_size_that_it_names():
         Row("mirror", "mirror", "numba", seconds=(1.0,) * 7),
         Row("jax: jax_tree", "peer", "jax", seconds=(2.0,) * 7),
     ]
-    found = standing(Group(Work(s5.name, s5.letters, "float32", vjp=False), rows))
+    found = standing(WorkRows(Work(s5.name, s5.letters, "float32", vjp=False), rows))
     assert found is not None
     assert (found.least, found.came.value, found.met) == (3, 2.0, False)
 
@@ -121,7 +121,7 @@ def test_the_same_model_in_jax_has_the_same_loss_and_gradients(setting):
     pytest.importorskip("jax", reason="pip install -e '.[subjects]'")
     from refssm.bench.training import jax_models
 
-    given = Given(setting)
+    given = StartingPoint(setting)
     model, u, labels = model_of(setting), given.signals, given.labels
     y, ours, _ = model.gradients(
         operators("reference"), given.parameters, u, lambda y: cross_entropy_grad(y, labels)

@@ -199,7 +199,7 @@ def test_the_page_of_benchmarks_is_what_its_run_says(monkeypatch):
 def test_the_page_has_every_bar_and_every_row_of_a_run():
     from timed import group, row
 
-    from refssm.bench.results.rows import Group
+    from refssm.bench.results.rows import WorkRows
     from refssm.bench.work.sizes import size_of
     from refssm.selective_scan import SELECTIVE_SCAN
 
@@ -212,8 +212,8 @@ def test_the_page_has_every_bar_and_every_row_of_a_run():
     about = {"processor": "one", "cores": 2, "system": "Linux", "load": 0.1}
     about |= {"threads": {"numba": 2}, "versions": {"numpy": "2.4"}}
     groups = [
-        Group(work, [*made.rows, failed]),
-        Group(type(work)(**{**vars(work), "vjp": True}), [failed]),
+        WorkRows(work, [*made.rows, failed]),
+        WorkRows(type(work)(**{**vars(work), "vjp": True}), [failed]),
     ]
     ran = document.Document("2026", "refssm bench", about, Rates(1e10, 1e11, 5e10), groups, [grown])
     text = benchmarks.tables(ran)

@@ -1,6 +1,7 @@
 """`refssm plot`: the data of the pictures; files are complete or absent."""
 
 from pathlib import Path
+from xml.etree.ElementTree import fromstring
 
 import memories
 import numpy as np
@@ -13,6 +14,7 @@ pytest.importorskip("matplotlib")
 
 from refssm.gallery import basis, drawing, kernels, memory, scalings, spectrum
 
+STORED = sorted((Path(__file__).parents[2] / "docs/pictures").glob("*.svg"))
 PICTURES = ("memory", "basis", "kernels", "spectrum")
 
 
@@ -38,6 +40,30 @@ def test_a_picture_is_written_and_twice_the_same(folder, capfd, picture, suffix)
 def test_every_memory_is_drawn_under_its_name(folder, capfd, measure):
     assert run(capfd, "plot", "memory", "--measure", measure, "--n", 7)[0] == 0
     assert (folder / f"memory_{measure}.png").is_file()
+
+
+def content(element):
+    """What an SVG element says, without spaces and line ends that mean nothing."""
+    attributes = {name: value.split() for name, value in element.attrib.items()}
+    return element.tag, attributes, (element.text or "").strip(), [*map(content, element)]
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_an_svg_has_few_lines_and_the_content_that_matplotlib_wrote(
+    folder, capfd, monkeypatch, picture
+):
+    run(capfd, "plot", picture, "--n", 8, "-o", "short.svg")
+    monkeypatch.setattr(drawing, "one_element_a_line", str)
+    run(capfd, "plot", picture, "--n", 8, "-o", "long.svg")
+    short, long = ((folder / name).read_text("utf-8") for name in ("short.svg", "long.svg"))
+    assert 8 * short.count("\n") < long.count("\n")
+    assert content(fromstring(short)) == content(fromstring(long))
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.name)
+def test_a_stored_picture_has_one_element_a_line(path):
+    text = path.read_text(encoding="utf-8")
+    assert text == drawing.one_element_a_line(text)
 
 
 REFUSED = {

@@ -245,4 +245,4 @@ def test_several_seeds_have_a_folder_each_and_a_summary(folder, capfd):
 
 def test_the_state_that_a_step_needs_is_all_in_the_checkpoint():
     kinds = {"step", "parameters", "moments", "averages", "generator"}
-    assert set(loop.State.__dataclass_fields__) == kinds
+    assert set(loop.TrainingState.__dataclass_fields__) == kinds

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 # the packages of the judge, from the lowest floor up; docs/architecture.md describes them
 FLOORS = (
-    ("usage_error", "number_types", "file_errors"),
+    ("usage_error", "number_types", "file_errors", "record_lines"),
     ("gauges",),
     ("standard", "cases"),
     ("judging",),

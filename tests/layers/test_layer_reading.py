@@ -8,6 +8,7 @@ from safetensors.numpy import save_file
 
 import refssm
 from refssm.layers import mamba
+from refssm.layers.reading import from_safetensors
 from refssm.norms import rms_norm, rms_norm_vjp
 
 H, V, N, T, R, E = 4, 7, 3, 4, 1, 8
@@ -36,7 +37,7 @@ def written(tmp_path, made):
 
 def test_a_model_is_read_with_its_maps_turned_and_its_taps_reversed(tmp_path):
     made = tensors()
-    model = mamba.from_safetensors(written(tmp_path, made))
+    model = from_safetensors(written(tmp_path, made))
     scale, p = model.blocks[1]
     under = {k.removeprefix("backbone.layers.1."): v for k, v in made.items()}
     assert np.array_equal(scale, under["norm.weight"])
@@ -51,18 +52,18 @@ def test_a_head_of_its_own_and_names_without_prefix_are_read_too(tmp_path):
     made = {k.removeprefix("backbone."): v for k, v in tensors().items()}
     made["embedding.weight"] = made.pop("embeddings.weight")
     made["lm_head.weight"] = np.ones((V, H), np.float32)
-    model = mamba.from_safetensors(written(tmp_path, made))
+    model = from_safetensors(written(tmp_path, made))
     assert np.array_equal(model.head, np.ones((H, V)))
 
 
 def test_a_model_without_convolution_bias_has_zeros(tmp_path):
     made = {k: v for k, v in tensors(1).items() if not k.endswith("conv1d.bias")}
-    assert not mamba.from_safetensors(written(tmp_path, made)).blocks[0][1].k_bias.any()
+    assert not from_safetensors(written(tmp_path, made)).blocks[0][1].k_bias.any()
 
 
 def test_half_precision_is_read_as_the_same_numbers_in_single_precision(tmp_path):
     made = {k: v.astype(np.float16) for k, v in tensors(1).items()}
-    model = mamba.from_safetensors(written(tmp_path, made))
+    model = from_safetensors(written(tmp_path, made))
     assert model.embedding.dtype == np.float32
     assert np.array_equal(model.embedding, made["backbone.embeddings.weight"])
 
@@ -82,7 +83,7 @@ def raw(path, kind, made):
 def test_bfloat16_is_read_as_the_same_numbers_in_single_precision(tmp_path):
     made = {k: v.view(np.uint32) >> 16 for k, v in tensors(1).items()}
     path = raw(tmp_path / "b.safetensors", "BF16", {k: v.astype("<u2") for k, v in made.items()})
-    found = mamba.from_safetensors(path).blocks[0][0]
+    found = from_safetensors(path).blocks[0][0]
     wanted = made["backbone.layers.0.norm.weight"] << 16
     assert np.array_equal(found.view(np.uint32), wanted)
     assert found.dtype == np.float32
@@ -91,11 +92,11 @@ def test_bfloat16_is_read_as_the_same_numbers_in_single_precision(tmp_path):
 def test_integers_are_refused_by_the_name_of_the_tensor(tmp_path):
     made = {k: v.astype("<u2") for k, v in tensors(1).items()}
     with pytest.raises(ValueError, match=r"` has a type .*F64, F32, F16, BF16, got U16"):
-        mamba.from_safetensors(raw(tmp_path / "u.safetensors", "U16", made))
+        from_safetensors(raw(tmp_path / "u.safetensors", "U16", made))
 
 
 def test_pieces_of_tokens_give_the_logits_of_the_whole(tmp_path):
-    model = mamba.from_safetensors(written(tmp_path, tensors()))
+    model = from_safetensors(written(tmp_path, tensors()))
     tokens = np.array([[3, 1, 4, 1, 5], [2, 6, 5, 3, 5]])
     whole = model.forward(refssm, tokens)
     first, states = model.stateful(refssm, tokens[:, :2], model.rest((2,)))
@@ -127,16 +128,16 @@ def test_another_model_is_refused_by_the_name_of_what_differs(tmp_path, change, 
         if shape:
             made[name] = np.zeros(shape, np.float32)
     with pytest.raises(ValueError, match=said):
-        mamba.from_safetensors(written(tmp_path, made))
+        from_safetensors(written(tmp_path, made))
 
 
 def test_a_file_that_is_none_is_refused_in_one_sentence(tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(b"\x80\x04not tensors")
     with pytest.raises(ValueError, match="cannot be read"):
-        mamba.from_safetensors(path)
+        from_safetensors(path)
     with pytest.raises(ValueError, match="cannot be read"):
-        mamba.from_safetensors(tmp_path / "absent.safetensors")
+        from_safetensors(tmp_path / "absent.safetensors")
 
 
 def gradients(model, dy, tokens):
@@ -175,7 +176,7 @@ def test_the_logits_of_a_random_model_of_transformers_agree(tmp_path):
     tokens = np.random.default_rng(0).integers(0, V, (2, 9))
     with torch.no_grad():
         found = theirs(torch.tensor(tokens)).logits.numpy()
-    model = mamba.from_safetensors(tmp_path / "model.safetensors")
+    model = from_safetensors(tmp_path / "model.safetensors")
     wide = type(model)(
         model.embedding.astype(float),
         tuple((s.astype(float), p.map(lambda a: a.astype(float))) for s, p in model.blocks),

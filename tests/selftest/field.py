@@ -3,7 +3,7 @@
     REFSSM_SUBJECTS=~/clones PYTHONPATH=tests python -m selftest.field --record
 
 `refssm verify` runs in a process of its own for each repository, in the default profile. The rows
-are kept in `docs/field.csv`; the last column is written by people and stays.
+of all functions are kept in `docs/field.csv`; the last column is written by people and stays.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ import ast
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, NamedTuple
@@ -30,6 +34,7 @@ from selftest.subjects import commit_of
 
 ROWS, PAGE = Path("docs/field.csv"), Path("docs/findings.md")
 BEGIN, END = "<!-- field: written by selftest.field -->", "<!-- end of field -->"
+KINDS = ("right", "WRONG", "ERROR", "INACCURATE")  # how a verdict begins
 WORDS = {"wrong": "WRONG", "error": "ERROR", "inaccurate": "INACCURATE"}
 TYPES = {
     "bfloat16": "bf16",
@@ -150,10 +155,18 @@ def merged(old: Iterable[Judged], new: Iterable[Judged], judged_again: set[str])
 
 
 def written(rows: list[Judged]) -> str:
-    """The table of the page."""
-    head = ("repository", "commit", "function", "operator", "types", "verdict", "bits", "finding")
-    rows = [row._replace(operator=f"`{row.operator}`") for row in rows]
-    return table(head, ([getattr(row, column) for column in head] for row in rows))
+    """The table of the page: one row for each repository; rows are sorted."""
+    head = ("repository", "commit", "functions", *KINDS, "findings")
+    return table(head, (_summary([*its]) for _, its in groupby(rows, key=attrgetter("repository"))))
+
+
+def _summary(rows: list[Judged]) -> tuple[str, ...]:
+    """The functions of one repository, counted by the worst verdict of each, and all findings."""
+    commits = dict.fromkeys(row.commit for row in rows)
+    counts = Counter(re.split("[:,]", row.verdict)[0] for row in rows)
+    findings = dict.fromkeys(row.finding for row in rows if row.finding)
+    shown = (str(counts[kind] or "") for kind in KINDS)
+    return rows[0].repository, ", ".join(commits), str(len(rows)), *shown, "; ".join(findings)
 
 
 def page(text: str, rows: list[Judged]) -> str:

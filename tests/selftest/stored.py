@@ -12,6 +12,8 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -104,11 +106,28 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def soak_page(rows: list[Soaked]) -> str:
-    """The page about the soak."""
-    head = ("operator", "implementation", "cases", "worst ratio", "in", "rejected", "date", "after")
-    return f"{SOAK_TEXT}\n{table(head, rows)}\n"
+    """The page about the soak: one row for each operator; rows are sorted."""
+    by_operator = groupby(rows, key=attrgetter("operator"))
+    return (
+        f"{SOAK_TEXT}\n{table(SOAK_HEAD, (_soaked(name, [*own]) for name, own in by_operator))}\n"
+    )
 
 
+def _soaked(operator: str, rows: list[Soaked]) -> tuple[str, ...]:
+    """What was found for all implementations of one operator."""
+    worst = max(rows, key=lambda row: float(row.worst_ratio))
+    cases = sorted({int(row.cases) for row in rows})
+    shown = f"{cases[0]} to {cases[-1]}" if len(cases) > 1 else str(cases[0])
+    of_worst = worst.worst_ratio, worst.implementation, worst.check
+    rejected = str(sum(int(row.rejected) for row in rows))
+    date, commit = max((row.date, row.commit) for row in rows)
+    return operator, str(len(rows)), shown, *of_worst, rejected, date, commit
+
+
+SOAK_HEAD = (
+    "operator", "implementations", "cases of each", "worst ratio", "of", "in", "rejected", "date",
+    "after",
+)  # fmt: skip
 SOAK_TEXT = """\
 # The soak
 
@@ -122,12 +141,14 @@ next seed runs the next check. An interrupted soak continues where it stopped.
 
 | column | meaning |
 |---|---|
-| cases | how many cases this implementation was judged on |
+| cases of each | on how many cases an implementation was judged, the fewest and the most |
 | worst ratio | the largest \\|error\\| / (u·K0); 16 is allowed, or more where the implementation \
 declares a budget |
-| in | the check that had the worst ratio |
-| rejected | how often the judge rejected it: must be 0 |
-| date, after | the day on which the row was written, and the last commit on that day |
+| of, in | the implementation and the check that had the worst ratio |
+| rejected | how often the judge rejected one of them: must be 0 |
+| date, after | the day on which the rows were written, and the last commit on that day |
+
+[soak.csv](soak.csv) has a row for each implementation.
 
 A ratio above 16 without a declared budget is grade B: the error is within K1. The chunked forms of
 SSD reach such ratios, because they are measured by the roundings of the recurrence.

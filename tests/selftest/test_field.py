@@ -72,14 +72,29 @@ def test_a_remark_stays_when_its_row_is_made_again():
     assert merged(old, [], {"one"}) == old[1:]
 
 
-def test_the_page_has_the_table_between_its_marks():
+def test_the_page_has_a_row_for_each_repository_between_its_marks():
     text = f"before\n{field.BEGIN}\nold\n{field.END}\nafter\n"
-    row = Judged("a/b", "1", "one", "f", "linear_scan", "f4", "right, A", "22 of 24", "x | y")
-    found = page(text, [row])
+    row = Judged("a/b", "1", "one", "f", "linear_scan", "f4", "right, A", "22 of 24")
+    rows = [
+        row,
+        row._replace(verdict="WRONG: nan; INACCURATE: value", finding="x | y"),
+        row._replace(verdict="WRONG: nan", finding="z"),
+        row._replace(commit="2", verdict="ERROR: nan", finding="x | y"),
+        row._replace(repository="c/d", verdict="right, A; thin: causal"),
+    ]
+    found = page(text, rows)
     assert found.startswith("before\n")
     assert found.endswith(f"{field.END}\nafter\n")
-    assert "| a/b | 1 | f | `linear_scan` | f4 | right, A | 22 of 24 | x \\| y |" in found
+    assert "| a/b | 1, 2 | 4 | 1 | 2 | 1 |  | x \\| y; z |" in found
+    assert "| c/d | 1 | 1 | 1 |  |  |  |  |" in found
     assert "old" not in found
+
+
+def test_every_stored_row_is_counted(monkeypatch):
+    monkeypatch.chdir(DOCS.parent)
+    kinds = [row.verdict.replace(",", ":").partition(":")[0] for row in read()]
+    assert kinds
+    assert set(kinds) <= set(field.KINDS)
 
 
 def test_the_page_of_findings_is_what_the_rows_say(monkeypatch):

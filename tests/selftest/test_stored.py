@@ -23,9 +23,18 @@ def test_new_rows_replace_those_of_their_operators_only(tmp_path, monkeypatch):
     new = ROW._replace(cases="9")
     stored.store([new], ["ssd_step"], others=True)
     assert stored.read(stored.SOAK, stored.Soaked) == [other, new]
-    assert "| linear_scan | numba | 5 |" in stored.SOAK_PAGE.read_text(encoding="utf-8")
+    assert "| linear_scan | 1 | 5 | 0.9 | numba |" in stored.SOAK_PAGE.read_text(encoding="utf-8")
     stored.store([new], ["ssd_step"], others=False)
     assert stored.read(stored.SOAK, stored.Soaked) == [new]
+
+
+def test_the_page_has_a_row_for_each_operator_with_the_worst_of_its_implementations():
+    loop = ROW._replace(implementation="loop", cases="12", worst_ratio="2.5", check="value")
+    other = ROW._replace(operator="transfer", implementation="qr", rejected="2")
+    tree = other._replace(implementation="tree", worst_ratio="0.25", rejected="1")
+    lines = stored.soak_page([loop, ROW, other, tree]).splitlines()
+    assert lines[-2] == "| ssd_step | 2 | 5 to 12 | 2.5 | loop | value | 0 | 2026-11-22 | b01ecc3 |"
+    assert lines[-1].startswith("| transfer | 2 | 5 | 0.9 | qr | nan[float32] | 3 | ")
 
 
 def test_a_row_has_the_date_and_outside_of_a_clone_no_commit(tmp_path, monkeypatch):

@@ -3,9 +3,13 @@
     PYTHONPATH=tests python -m selftest.verdicts write tests/verdicts
     PYTHONPATH=tests python -m selftest.verdicts compare tests/verdicts
 
-`planted.csv` has each planted bug, the check that catches it and the verdict of that check;
-`honest.csv` has each honest implementation with each check of its operator. Ratios and messages
-depend on the processor's kernels; `--figures` adds them, for a comparison on one machine.
+The rule: a planted bug is `wrong`, grade F, by the check that catches it, and an honest
+implementation passes every check of its operator. `planted.csv` and `honest.csv` have the verdicts
+that differ from the rule; `planted_counts.csv` and `honest_counts.csv` say for each operator how
+many bugs, implementations and verdicts there are, so that a lost one is seen.
+
+`write --figures` writes every verdict, with ratios and messages, which depend on the processor's
+kernels: for a comparison on one machine.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ import csv
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -37,6 +43,11 @@ CASES = 4  # cases per check of the honest implementations
 COLUMNS = {
     "planted": ("operator", "bug", "what", "check", "verdict", "grade"),
     "honest": ("operator", "implementation", "check", "verdict"),
+}
+RULE = {"planted": {"verdict": "wrong", "grade": "F"}, "honest": {"verdict": "pass"}}
+COUNTED = {  # for each operator the number of different entries in these columns
+    "planted": {"bugs": ("bug",)},
+    "honest": {"implementations": ("implementation",), "verdicts": ("implementation", "check")},
 }
 FIGURES = {"planted": ("ratio", "message"), "honest": ("ratio",)}
 Row = dict[str, str]
@@ -99,18 +110,74 @@ def _sorted(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: [*row.values()][:4])
 
 
-def columns(kind: str, figures: bool) -> list[str]:
-    """The columns of a file."""
-    return [*COLUMNS[kind], *(FIGURES[kind] if figures else ())]
-
-
 def read(path: Path) -> list[Row]:
     """The rows of a file."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def differences(before: list[Row], now: list[Row], compared: list[str]) -> list[str]:
+def _write(path: Path, shown: Iterable[str], rows: list[Row]) -> None:
+    """Write these columns of the rows."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*shown], extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def counts(kind: str, rows: list[Row]) -> list[Row]:
+    """How many bugs, or implementations and verdicts, each operator has; rows are sorted."""
+    by_operator = groupby(rows, key=itemgetter("operator"))
+    return [{"operator": name, **_numbers(kind, [*own])} for name, own in by_operator]
+
+
+def _numbers(kind: str, rows: list[Row]) -> Row:
+    """The counts of one operator."""
+    different = {n: {tuple(row[c] for c in of) for row in rows} for n, of in COUNTED[kind].items()}
+    return {name: str(len(found)) for name, found in different.items()}
+
+
+def exceptions(kind: str, rows: list[Row]) -> list[Row]:
+    """The rows whose verdict differs from the rule."""
+    return [row for row in rows if row | RULE[kind] != row]
+
+
+def by_rule(kind: str, recorded: list[Row], now: list[Row]) -> list[Row]:
+    """The verdicts that are expected: the recorded exceptions, and the rule for all other rows."""
+
+    def key(row: Row) -> tuple[str, ...]:
+        return tuple(row[c] for c in COLUMNS[kind] if c not in RULE[kind])
+
+    known = {key(row) for row in recorded}
+    return recorded + [row | RULE[kind] for row in now if key(row) not in known]
+
+
+def record(folder: Path, kind: str, rows: list[Row]) -> int:
+    """Write the exceptions and the counts; the number of exceptions."""
+    found = exceptions(kind, rows)
+    _write(folder / f"{kind}.csv", COLUMNS[kind], found)
+    _write(folder / f"{kind}_counts.csv", ["operator", *COUNTED[kind]], counts(kind, rows))
+    return len(found)
+
+
+def changes(folder: Path, kind: str, rows: list[Row], only: str = "") -> list[str]:
+    """Lines about verdicts and counts of a folder that differ from those now."""
+    before, counted = folder / f"{kind}.csv", folder / f"{kind}_counts.csv"
+    recorded = [row for row in read(before) if soak.among(row["operator"], only)]
+    if not counted.exists():  # the folder has every verdict, by `write --figures`
+        columns = (*COLUMNS[kind], *FIGURES[kind])
+        return differences(recorded, rows, [c for c in columns if recorded and c in recorded[0]])
+    lines = differences(by_rule(kind, recorded, rows), rows, COLUMNS[kind])
+    old = [_in_words(row) for row in read(counted) if soak.among(row["operator"], only)]
+    new = [_in_words(row) for row in counts(kind, rows)]
+    return lines + differences(old, new, ["operator", *COUNTED[kind]])
+
+
+def _in_words(row: Row) -> Row:
+    """Counts with their names: "45 bugs"."""
+    return {name: text if name == "operator" else f"{text} {name}" for name, text in row.items()}
+
+
+def differences(before: list[Row], now: list[Row], compared: Sequence[str]) -> list[str]:
     """Rows in only one of two lists: `-` for those before, `+` for those now."""
     old, new = (Counter(tuple(row[c] for c in compared) for row in rows) for rows in (before, now))
     gone = [f"- {', '.join(row)}" for row in sorted((old - new).elements())]
@@ -135,17 +202,20 @@ def write(
     only: Only = "",
     of: Of = "",
     workers: Workers = 2,
-    figures: Annotated[bool, typer.Option(help="Also write ratios and messages.")] = False,
+    figures: Annotated[
+        bool, typer.Option(help="Write every verdict, with ratios and messages.")
+    ] = False,
 ) -> None:
     """Judge all planted bugs and honest implementations, and write the verdicts."""
     folder.mkdir(parents=True, exist_ok=True)
     for kind, rows in all_rows(only, workers, chosen(of)).items():
-        with (folder / f"{kind}.csv").open("w", encoding="utf-8", newline="") as file:
-            shown = columns(kind, figures)
-            writer = csv.DictWriter(file, shown, extrasaction="ignore", lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        typer.echo(f"{kind}: {len(rows)} verdicts in {folder / f'{kind}.csv'}")
+        if figures:
+            _write(folder / f"{kind}.csv", [*COLUMNS[kind], *FIGURES[kind]], rows)
+            (folder / f"{kind}_counts.csv").unlink(missing_ok=True)
+            typer.echo(f"{kind}: {len(rows)} verdicts in {folder}")
+        else:
+            found = record(folder, kind, rows)
+            typer.echo(f"{kind}: {len(rows)} verdicts, {found} of them exceptions, in {folder}")
 
 
 @app.command()
@@ -153,9 +223,7 @@ def compare(folder: Path, only: Only = "", of: Of = "", workers: Workers = 2) ->
     """Judge again and compare with the written verdicts; exit code 1 if any verdict differs."""
     differ = False
     for kind, rows in all_rows(only, workers, chosen(of)).items():
-        before = [r for r in read(folder / f"{kind}.csv") if soak.among(r["operator"], only)]
-        compared = [c for c in columns(kind, True) if before and c in before[0]]
-        lines = differences(before, rows, compared)
+        lines = changes(folder, kind, rows, only)
         for line in lines:
             typer.echo(line)
         typer.echo(f"{kind}: {len(rows)} verdicts, {len(lines)} lines of difference")

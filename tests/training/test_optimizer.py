@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from refssm.training.optimizer import GROUPS, AdamW, Group, clipped, cosine, norm
+from refssm.training.optimizer import GROUPS, AdamW, ParameterGroup, clipped, cosine, norm
 
 u = 2.0**-53
 # with these numbers every operation is exact: moments of a constant gradient are g (1 − 2^-t)
@@ -151,5 +151,5 @@ def test_the_rate_never_rises_after_the_warm_up():
 
 
 def test_a_group_of_rate_zero_stands_still():
-    optimizer = replace(EXACT, groups={"x": Group(rate=0.0)})
+    optimizer = replace(EXACT, groups={"x": ParameterGroup(rate=0.0)})
     assert run(optimizer, np.array([1.5]), [np.ones(1)] * 3)[0].tolist() == [1.5]

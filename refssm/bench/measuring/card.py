@@ -31,7 +31,7 @@ AHEAD = 2  # the card is kept busy for so many times as long as Python takes to 
 LONGEST = 0.05  # seconds, at most
 
 
-class Card:
+class BenchCard:
     """CuPy's current device."""
 
     def __init__(self, flushed: int = FLUSHED, clock: Callable[[], float] = time.perf_counter):

@@ -30,7 +30,7 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TimingPlan:
     """How often an implementation is called: rounds, and calls in each timing of a round."""
 
     rounds: int
@@ -38,7 +38,9 @@ class Plan:
     timer: Timer | None = None  # instead of `one` and the clock: a card has its own
 
     @classmethod
-    def of(cls, seconds: float, budget: float, least: int = LEAST, most: int = REPEATS) -> Plan:
+    def of(
+        cls, seconds: float, budget: float, least: int = LEAST, most: int = REPEATS
+    ) -> TimingPlan:
         """The plan for a call that takes so many seconds."""
         repeats = int(min(most, max(1, ceil(SHORT / max(seconds, 1e-9)))))
         rounds = int(budget / max(seconds * repeats, 1e-9))
@@ -71,7 +73,7 @@ def one(call: Timed, repeats: int, first: int, clock: Clock = time.perf_counter)
 
 def interleaved(
     calls: Sequence[Timed],
-    plans: Sequence[Plan],
+    plans: Sequence[TimingPlan],
     clock: Clock = time.perf_counter,
     tick: Callable[[int, int], None] = lambda done, count: None,
     times: Times | None = None,

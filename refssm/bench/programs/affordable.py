@@ -15,7 +15,7 @@ import numpy as np
 from refssm._declaration.operator import Operator
 from refssm.bench.measuring.memory import available, peak_of
 from refssm.bench.measuring.timing import Clock
-from refssm.bench.programs.calls import Call, NotTimed
+from refssm.bench.programs.calls import NotTimed, TimedCall
 from refssm.bench.work.inputs import beginning, cotangents, members, of_batch
 from refssm.bench.work.sizes import Size
 
@@ -64,9 +64,9 @@ def at_least(
     primals: Sequence[np.ndarray],
     statics: dict,
     vjp: bool,
-    prepared: Callable[[list[np.ndarray], dict], Call],
+    prepared: Callable[[list[np.ndarray], dict], TimedCall],
     clock: Clock = time.perf_counter,
-) -> tuple[float, Call]:
+) -> tuple[float, TimedCall]:
     """A call of a part of the batch, the smallest that takes ENOUGH seconds, or of all of it.
 
     With it, how many times the whole work is larger. `prepared` makes a call of arguments.

@@ -25,7 +25,7 @@ class NotTimed(Exception):
     """The implementation is not timed on these inputs; the message says why."""
 
 
-class Call:
+class TimedCall:
     """One implementation, called by `self(i)` on the i-th copy of its inputs.
 
     Inputs are copied to the device when the call is made; outputs stay there until `outputs`.

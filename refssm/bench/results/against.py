@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from refssm.bench.measuring.timing import Interval
 from refssm.bench.results.document import Document
-from refssm.bench.results.rows import Group, Row
+from refssm.bench.results.rows import Row, WorkRows
 
 SAME = 1.05  # times within this factor are the same: runs differ by more than their intervals say
 FASTER, SLOWER, ALIKE, UNDECIDED = "faster", "slower", "same", "undecided"
@@ -16,7 +16,7 @@ HEAD = ("processor", "cores", "system", "threads", "versions", "card")
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedRow:
     """A row in two runs: how many times as fast the new one is."""
 
     call: str
@@ -39,7 +39,7 @@ def word(old: Interval, new: Interval) -> tuple[str, Interval]:
     return UNDECIDED, speed
 
 
-def compared(old: Document, new: list[Group]) -> Iterator[Compared]:
+def compared(old: Document, new: list[WorkRows]) -> Iterator[ComparedRow]:
     """Every row of the new run that the old one has, too, and those that it has not."""
     before = {_key(group, row): row for group in old.groups for row in group.rows}
     for group in new:
@@ -47,19 +47,19 @@ def compared(old: Document, new: list[Group]) -> Iterator[Compared]:
         for row in group.rows:
             was, call = before.get(_key(group, row)), group.work.call
             if was is None:
-                yield Compared(call, size, row.label, UNDECIDED, message="not in the old run")
+                yield ComparedRow(call, size, row.label, UNDECIDED, message="not in the old run")
             elif not (row.timed and was.timed):
                 said = was.status if was.timed == row.timed or row.timed else row.status
                 which = "the old run" if not was.timed else "the new run"
                 if was.timed or row.timed:
                     text = f"{said} in {which}"
-                    yield Compared(call, size, row.label, UNDECIDED, message=text)
+                    yield ComparedRow(call, size, row.label, UNDECIDED, message=text)
             else:
                 found, speed = word(was.median, row.median)
-                yield Compared(call, size, row.label, found, speed)
+                yield ComparedRow(call, size, row.label, found, speed)
 
 
-def _key(group: Group, row: Row) -> tuple:
+def _key(group: WorkRows, row: Row) -> tuple:
     work = group.work
     return work.name, tuple(sorted(work.size.items())), work.dtype, work.vjp, row.label
 
@@ -81,7 +81,7 @@ def differences(old: dict, new: dict) -> list[str]:
     return lines
 
 
-def counts(rows: list[Compared]) -> str:
+def counts(rows: list[ComparedRow]) -> str:
     """How many rows have each word."""
     found = Counter(row.word for row in rows)
     return ", ".join(f"{found[w]} {w}" for w in (FASTER, SLOWER, ALIKE, UNDECIDED) if found[w])

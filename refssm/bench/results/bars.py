@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from refssm.bench.measuring.machine import Rates
 from refssm.bench.measuring.timing import Interval
-from refssm.bench.results.rows import Group
+from refssm.bench.results.rows import WorkRows
 from refssm.bench.work import steps
 from refssm.bench.work.sizes import BARS, Bar, size_of
 from refssm.conformance.calling.finding import operator_named
@@ -29,7 +29,7 @@ class Standing:
         return "met" if self.met else "missed"
 
 
-def standing(group: Group, rates: Rates | None = None) -> Standing | None:
+def standing(group: WorkRows, rates: Rates | None = None) -> Standing | None:
     """Where the mirror stands; None without a bar at this size, a mirror, or a peer."""
     work, base = group.work, group.base
     bar = bar_of(group)
@@ -45,7 +45,7 @@ def standing(group: Group, rates: Rates | None = None) -> Standing | None:
     return Standing(bar, least, peer.label, came, met, tuple(_others(group, bar, rates)))
 
 
-def bar_of(group: Group) -> Bar | None:
+def bar_of(group: WorkRows) -> Bar | None:
     """The bar of an operator or a training step, at the size and type for which it has one."""
     work = group.work
     if work.name not in BARS:
@@ -56,7 +56,7 @@ def bar_of(group: Group) -> Bar | None:
     return BARS[work.name] if fits else None
 
 
-def _others(group: Group, bar: Bar, rates: Rates | None):
+def _others(group: WorkRows, bar: Bar, rates: Rates | None):
     """The parts of a bar that are no ratio; they are for the forward call."""
     base = group.base
     fastest = group.fastest(bar.libraries)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from refssm.bench.measuring.machine import Rates
-from refssm.bench.results.rows import Group, Row
+from refssm.bench.results.rows import Row, WorkRows
 from refssm.bench.work.sizes import BARS, size_of
 from refssm.conformance.calling.finding import operator_named
 
@@ -44,7 +44,7 @@ class Reached:
     word: str
 
 
-def standings(group: Group, rates: Rates | None = None) -> list[Reached]:
+def standings(group: WorkRows, rates: Rates | None = None) -> list[Reached]:
     """Where the mirror on the GPU stands; [] without one, or at another size or type."""
     mirror = next((row for row in group.rows if row.kind == "GPU mirror"), None)
     if mirror is None or not _fits(group):
@@ -63,7 +63,7 @@ def wanted() -> Iterator[tuple[str, str]]:
         yield name, "; ".join(words)
 
 
-def _fits(group: Group) -> bool:
+def _fits(group: WorkRows) -> bool:
     work = group.work
     if work.name not in BARS:
         return False
@@ -71,7 +71,7 @@ def _fits(group: Group) -> bool:
     return dict(work.size) == size.letters and work.dtype == size.dtype
 
 
-def _more(group: Group, mirror: Row, bar: CardBar, rates: Rates | None) -> Iterator[Reached]:
+def _more(group: WorkRows, mirror: Row, bar: CardBar, rates: Rates | None) -> Iterator[Reached]:
     if bar.copy and not group.work.vjp:
         card = rates.card if rates else None
         if card is None or not mirror.timed:
@@ -87,7 +87,7 @@ def _share(bar: CardBar) -> str:
     return f"≥ {bar.copy:.0%} of the card's copy bandwidth"
 
 
-def _times(group: Group, mirror: Row, library: str, least: float, name: str) -> Reached:
+def _times(group: WorkRows, mirror: Row, library: str, least: float, name: str) -> Reached:
     """How many times as fast as the fastest row of a library; NumPy's is the reference."""
     kind = "reference" if library == "numpy" else "peer"
     rows = [r for r in group.rows if r.timed and r.kind == kind and r.library == library]

@@ -16,12 +16,14 @@ from jsonschema.exceptions import best_match
 from refssm.bench.measuring.machine import Rates
 from refssm.bench.results.bars import standing
 from refssm.bench.results.card_bars import standings
-from refssm.bench.results.rows import Group, Row, Work
+from refssm.bench.results.rows import Row, Work, WorkRows
 from refssm.conformance.calling.finding import short
 from refssm.conformance.file_errors import DOCUMENT, UNREADABLE, contents, write_whole
+from refssm.conformance.record_lines import record_lines
 from refssm.conformance.usage_error import UsageError
 
 SCHEMA = 1
+LISTS = ("machine", "works", "rows", "growth")  # each item on a line of its own
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Document:
     command: str
     machine: Mapping
     rates: Rates
-    groups: list[Group]
+    groups: list[WorkRows]
     growth: list[Mapping] = field(default_factory=list)  # see `growth.py`
 
 
@@ -47,10 +49,10 @@ def text(run: Document) -> str:
         "works": [_work(group, run.rates) for group in run.groups],
         "growth": list(run.growth),
     }
-    return json.dumps(_finite(document), indent=1, ensure_ascii=False) + "\n"
+    return record_lines(_finite(document), LISTS)
 
 
-def _work(group: Group, rates: Rates) -> dict:
+def _work(group: WorkRows, rates: Rates) -> dict:
     rows = [asdict(row) | _derived(group, row) for row in group.rows]
     found = standing(group, rates)
     bar = None
@@ -61,7 +63,7 @@ def _work(group: Group, rates: Rates) -> dict:
     return {**asdict(group.work), "size": dict(group.work.size), "rows": rows, "bar": bar} | more
 
 
-def _derived(group: Group, row: Row) -> dict:
+def _derived(group: WorkRows, row: Row) -> dict:
     if not row.timed:
         return {"median": None, "quartiles": None, "times_mirror": None}
     came = group.times_base(row)
@@ -97,7 +99,7 @@ def read(path: Path) -> Document:
     if wrong is not None:
         place = "/".join(map(str, wrong.absolute_path)) or "the file"
         raise UsageError(f"{path}: not a run of refssm bench: {place}: {short(wrong.message)}")
-    groups = [Group(_made(Work, w), [_row(r) for r in w["rows"]]) for w in found["works"]]
+    groups = [WorkRows(_made(Work, w), [_row(r) for r in w["rows"]]) for w in found["works"]]
     rates = _rates(found["rates"])
     return Document(
         found["started"], found["command"], found["machine"], rates, groups, found["growth"]

@@ -8,7 +8,7 @@ from refssm.bench.measuring.machine import Rates
 from refssm.bench.measuring.timing import Interval
 from refssm.bench.results.bars import standing
 from refssm.bench.results.card_bars import standings
-from refssm.bench.results.rows import Group, Row
+from refssm.bench.results.rows import Row, WorkRows
 
 HEADS = (
     *("implementation", "median", "quartiles", "rounds", "× mirror", "GB/s", "Gflop/s"),
@@ -17,7 +17,7 @@ HEADS = (
 WAITED = "with Python"  # the head of a column that only works with a card have
 
 
-def table(group: Group, rates: Rates | None) -> list[str]:
+def table(group: WorkRows, rates: Rates | None) -> list[str]:
     """A work's title, its rows, its bar."""
     rows = [heads(group)]
     rows += [cells(group, row, rates) for row in group.rows if row.timed]
@@ -35,13 +35,13 @@ def table(group: Group, rates: Rates | None) -> list[str]:
     return lines
 
 
-def heads(group: Group) -> tuple[str, ...]:
+def heads(group: WorkRows) -> tuple[str, ...]:
     """The heads of the columns; ratios are to the work's own base."""
     named = HEADS if group.base is None else [h.replace("mirror", group.base.label) for h in HEADS]
     return (*named, WAITED) if group.on_card else tuple(named)
 
 
-def cells(group: Group, row: Row, rates: Rates | None) -> tuple[str, ...]:
+def cells(group: WorkRows, row: Row, rates: Rates | None) -> tuple[str, ...]:
     """The cells of a row that has times."""
     came = group.times_base(row)
     measured = rates.of(row.device) if rates else None

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from math import log2
 from typing import NamedTuple
 
-from refssm.bench.results.rows import Group, Row
+from refssm.bench.results.rows import Row, WorkRows
 from refssm.conformance.number_types import number_type
 
 
-class Point(NamedTuple):
+class MeasuredPoint(NamedTuple):
     """One implementation."""
 
     label: str
@@ -25,26 +25,26 @@ class Point(NamedTuple):
     bits: float
 
 
-class Panel(NamedTuple):
+class MeasuredPanel(NamedTuple):
     """One work: its implementations, and the bits that its type has."""
 
     title: str
     digits: int
-    points: list[Point]
+    points: list[MeasuredPoint]
 
 
-def panels(groups: Iterable[Group]) -> list[Panel]:
+def panels(groups: Iterable[WorkRows]) -> list[MeasuredPanel]:
     """A panel for each work in which something is timed and has an accuracy."""
     found = []
     for group in groups:
         digits = number_type(group.work.dtype).digits
         points = [
-            Point(row.label, row.kind, row.median.value, *row.quartiles, bits(row, digits))
+            MeasuredPoint(row.label, row.kind, row.median.value, *row.quartiles, bits(row, digits))
             for row in group.rows
             if row.timed and row.relative is not None
         ]
         if points:
-            found.append(Panel(f"{group.work.call}, {group.work.dtype}", digits, points))
+            found.append(MeasuredPanel(f"{group.work.call}, {group.work.dtype}", digits, points))
     return found
 
 

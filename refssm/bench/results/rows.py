@@ -74,7 +74,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Group:
+class WorkRows:
     """All rows of one work."""
 
     work: Work

@@ -28,7 +28,7 @@ def model_of(setting: Setting) -> Model:
 
 
 @dataclass
-class Given:
+class StartingPoint:
     """What all implementations start from."""
 
     setting: Setting
@@ -44,7 +44,7 @@ class Given:
         self.labels = rng.integers(0, CLASSES, self.setting.batch)
 
 
-def step_of(given: Given, role: str) -> Callable[[], float]:
+def step_of(given: StartingPoint, role: str) -> Callable[[], float]:
     """One step on the operators of this role; each call continues from the last one."""
     model, ops, optimizer = model_of(given.setting), operators(role), AdamW()
     parameters, moments, count = given.parameters, optimizer.start(given.parameters), 0

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from refssm.bench.training.models import Given, model_of
+from refssm.bench.training.models import StartingPoint, model_of
 from refssm.bench.work.steps import SETTINGS, Setting
 from refssm.jit._compiling.cores import each_on_one_core
 from refssm.layers import operators
@@ -45,7 +45,7 @@ def timed(
 
 def profile(setting: Setting) -> list[tuple[str, float]]:
     """Names and seconds in one share of a step, most first; "all" is the whole of it."""
-    given, model = Given(setting), model_of(setting)
+    given, model = StartingPoint(setting), model_of(setting)
     rows = slice(0, shares.sequences(setting.l))
     u, labels, spent = given.signals[rows], given.labels[rows], defaultdict(float)
     ops, steps = timed(spent), []

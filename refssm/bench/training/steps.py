@@ -10,10 +10,10 @@ from importlib import import_module
 
 from refssm.bench.measuring import timing
 from refssm.bench.measuring.memory import peak_of
-from refssm.bench.measuring.timing import Clock, Plan, Times
+from refssm.bench.measuring.timing import Clock, Times, TimingPlan
 from refssm.bench.programs.program import MIRROR, PEER, REFERENCE
-from refssm.bench.results.rows import FAILED, SKIPPED, Group, Row, Work
-from refssm.bench.training.models import RATE, Given, step_of
+from refssm.bench.results.rows import FAILED, SKIPPED, Row, Work, WorkRows
+from refssm.bench.training.models import RATE, StartingPoint, step_of
 from refssm.bench.work.steps import DEPTH, Setting
 from refssm.conformance.calling.finding import sentence
 from refssm.subjects.libraries import absent
@@ -30,10 +30,10 @@ def groups(
     budget: float,
     tick: Tick = lambda *what: None,
     clock: Clock = time.perf_counter,
-) -> Iterator[Group]:
+) -> Iterator[WorkRows]:
     """The rows of each setting: reference, mirror, and JAX if `peers`."""
     for setting in settings:
-        given = Given(setting)
+        given = StartingPoint(setting)
         work = Work(setting.name, setting.letters, "float32", vjp=False)
         made = [_made(work, *one, tick, clock) for one in _programs(given, peers)]
         calls = [(row, call, plan) for row, call, plan in made if call is not None]
@@ -47,10 +47,10 @@ def groups(
             partial(time.sleep, PAUSE),
         )
         timed = {id(row): _timed(row, times, k) for k, (row, *_) in enumerate(calls)}
-        yield Group(work, [timed.get(id(row), row) for row, *_ in made])
+        yield WorkRows(work, [timed.get(id(row), row) for row, *_ in made])
 
 
-def _programs(given: Given, peers: bool):
+def _programs(given: StartingPoint, peers: bool):
     """Row and function that makes a step, for each implementation."""
     for role, kind, library in (("reference", REFERENCE, "numpy"), ("jit", MIRROR, "numba")):
         yield Row(kind, kind, library), partial(step_of, given, role)
@@ -74,7 +74,7 @@ def _programs(given: Given, peers: bool):
 def _made(work: Work, row: Row, make, tick: Tick, clock: Clock):
     """The row with its peak memory, its call, and its plan; no call if it cannot be timed."""
     if make is None:
-        return row, None, Plan(0, 0)
+        return row, None, TimingPlan(0, 0)
     tick(f"{work.name}: first step of {row.label}", 0, 0)
     try:
         step = make()
@@ -83,8 +83,12 @@ def _made(work: Work, row: Row, make, tick: Tick, clock: Clock):
         peak = peak_of(step)
         slow = clock() - begun > SLOW
     except Exception as error:
-        return replace(row, status=FAILED, message=f"raised {sentence(error)}"), None, Plan(0, 0)
-    plan = Plan(1, 1) if slow else Plan(timing.LEAST, IN_TURN)
+        return (
+            replace(row, status=FAILED, message=f"raised {sentence(error)}"),
+            None,
+            TimingPlan(0, 0),
+        )
+    plan = TimingPlan(1, 1) if slow else TimingPlan(timing.LEAST, IN_TURN)
     return replace(row, peak=peak), lambda i: step(), plan
 
 

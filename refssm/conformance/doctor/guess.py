@@ -49,7 +49,7 @@ class Guess:
 
 
 @dataclass
-class Diagnosis:
+class Guesses:
     """What is known of one function: guesses, best first."""
 
     function: Function
@@ -60,9 +60,9 @@ class Diagnosis:
     died: str = ""  # how a call ended the child, after which nothing more was tried
 
 
-def diagnose(function: Function, worker: Callable[[], Plain]) -> Diagnosis:
+def diagnose(function: Function, worker: Callable[[], Plain]) -> Guesses:
     """The operators that a function may be; `worker` gives a living child."""
-    told = Diagnosis(function)
+    told = Guesses(function)
     if function.kind or function.operator:
         return told
     worker().begin()
@@ -116,7 +116,7 @@ def _better(guesses: list[Guess], recipe: Recipe) -> bool:
     return not any(g.op is recipe.op and g.how == SURE for g in guesses)
 
 
-def _tried(recipe: Recipe, told: Diagnosis, worker) -> Guess:
+def _tried(recipe: Recipe, told: Guesses, worker) -> Guess:
     """The guess after calls in all layouts and frameworks, until one gives the right values."""
     best = Guess(recipe, framework=told.function.frameworks[0])
     for framework in told.function.frameworks:
@@ -131,7 +131,7 @@ def _tried(recipe: Recipe, told: Diagnosis, worker) -> Guess:
     return best
 
 
-def _called(recipe, framework, layout, told: Diagnosis, worker) -> Guess:
+def _called(recipe, framework, layout, told: Guesses, worker) -> Guess:
     """The guess after one call, or after another that picks one of several results."""
     op = in_layout(recipe.op, layout)
     case = ordinary_case(op, _types(recipe)[0], _sizes(op))
@@ -172,7 +172,7 @@ def _graded(op: Operator, case: Case, outcome: Outcome):
     return grade_outputs(op, case.arrays, outcome.outputs, gauged)
 
 
-def _call(guess: Guess, case: Case, told: Diagnosis, worker, **how) -> Outcome:
+def _call(guess: Guess, case: Case, told: Guesses, worker, **how) -> Outcome:
     """One call in the child; a crash or a hang ends the diagnosis."""
     told.calls += 1
     wrapper = guess.recipe.source("wrapped", guess.framework)
@@ -185,7 +185,7 @@ def _call(guess: Guess, case: Case, told: Diagnosis, worker, **how) -> Outcome:
     return outcome
 
 
-def _more(guess: Guess, told: Diagnosis, worker) -> Guess:
+def _more(guess: Guess, told: Guesses, worker) -> Guess:
     """The guess after calls in the other types, and of the gradient by autodiff."""
     if "chunk" in guess.op.static:
         guess = _with_whole_chunks(guess, told, worker)
@@ -207,7 +207,7 @@ def _more(guess: Guess, told: Diagnosis, worker) -> Guess:
     return replace(guess, types=tuple(t for t in types_of(op) if t in types), others=others)
 
 
-def _with_whole_chunks(guess: Guess, told: Diagnosis, worker) -> Guess:
+def _with_whole_chunks(guess: Guess, told: Guesses, worker) -> Guess:
     """The guess with a wrapper for lengths that are no multiple of the chunk, if it needs one."""
     op = in_layout(guess.op, guess.layout)
     case = ordinary_case(op, guess.types[0], SMALL)

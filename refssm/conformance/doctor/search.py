@@ -50,7 +50,7 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The answer to a query: hits, best first; words that match nothing, with the nearest ones."""
 
     hits: tuple[Hit, ...]
@@ -58,7 +58,7 @@ class Found:
     near: tuple[str, ...]
 
 
-def search(query: str, most: int = MOST) -> Found:
+def search(query: str, most: int = MOST) -> SearchResult:
     """The operators that fit the words of a query, best first."""
     typed = dict(_typed(query))
     words = {w: t for w, t in typed.items() if w not in EMPTY}
@@ -69,7 +69,7 @@ def search(query: str, most: int = MOST) -> Found:
     hits.sort(key=lambda hit: -hit.score)
     missing = tuple(typed for word, typed in words.items() if not likenesses[word])
     near = [w for m in missing[:1] for w in difflib.get_close_matches(m.lower(), _frequencies())]
-    return Found(tuple(hits[:most]), missing, tuple(near))
+    return SearchResult(tuple(hits[:most]), missing, tuple(near))
 
 
 @dataclass(frozen=True)

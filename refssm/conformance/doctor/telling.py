@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 
 from refssm.conformance.calling.calls.attempt import IMPORTS
-from refssm.conformance.doctor.guess import NAMED, RUNS, SURE, Diagnosis, Guess
+from refssm.conformance.doctor.guess import NAMED, RUNS, SURE, Guess, Guesses
 from refssm.conformance.doctor.recipes import strangers
 
 SHORT = {"torch": "torch", "jax": "jnp", "cupy": "cupy", "numpy": "np"}
@@ -19,7 +19,7 @@ SAYS = {
 MOST = 3  # other operators that are named
 
 
-def lines(told: Diagnosis, target: str, written: str, later: bool = False) -> list[str]:
+def lines(told: Guesses, target: str, written: str, later: bool = False) -> list[str]:
     """What is known of one function, in lines; `later`: the file `written` does not exist yet."""
     function = told.function
     head = f"{function.name}({', '.join(map(_argument, function.arguments))})"
@@ -48,7 +48,7 @@ def lines(told: Diagnosis, target: str, written: str, later: bool = False) -> li
     return found
 
 
-def _unknown(told: Diagnosis) -> str:
+def _unknown(told: Guesses) -> str:
     """That nothing fits, and what an operator of its name would want."""
     op = told.called
     if op is None:
@@ -74,7 +74,7 @@ def command(guess: Guess, target: str, written: str) -> str:
     return " ".join([*parts, *["--vjp"] * guess.gradient])
 
 
-def tests(diagnoses: list[Diagnosis], target: str, written: Path) -> str:
+def tests(diagnoses: list[Guesses], target: str, written: Path) -> str:
     """A pytest file with a marked function for each that runs; refssm's plug-in judges them."""
     shown = [told for told in diagnoses if told.guesses and told.guesses[0].how != NAMED]
     guesses = [told.guesses[0] for told in shown]
@@ -125,7 +125,7 @@ def _uses(guess: Guess) -> bool:
     return "xp." in guess.recipe.in_parameters.body(guess.framework, "xp")
 
 
-def _names(module: str, shown: list[Diagnosis]) -> str:
+def _names(module: str, shown: list[Guesses]) -> str:
     return ", ".join(sorted(t.function.name for t in shown if t.function.module == module))
 
 
@@ -142,7 +142,7 @@ def _in(guess: Guess) -> str:
     return f"{types}{gradient}"
 
 
-def _why(told: Diagnosis, guess: Guess) -> str:
+def _why(told: Guesses, guess: Guess) -> str:
     """Words of the name, and arguments."""
     words = [f"the words of its name: {', '.join(word for word, _ in told.words)}"]
     words *= bool(told.words)
@@ -151,7 +151,7 @@ def _why(told: Diagnosis, guess: Guess) -> str:
     return "; ".join(words)
 
 
-def _others(told: Diagnosis) -> str:
+def _others(told: Guesses) -> str:
     """Which other operators fit as well."""
     first = told.guesses[0]
     alike = [g.op.name for g in told.guesses[1:] if g.how == first.how and g.op is not first.op]

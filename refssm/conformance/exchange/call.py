@@ -43,7 +43,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Call:
+class TypedCall:
     """A call of an operator, or of its VJP, in one type."""
 
     op: Operator
@@ -84,7 +84,7 @@ def described(
     statics: Mapping,
     layout: Layout | None,
     known: Mapping[str, int] = NO_SIZES,
-) -> Call:
+) -> TypedCall:
     """The call of `op` on arrays in `layout`, by default the catalog's.
 
     `known` has the sizes of axes that the layout merges.
@@ -118,7 +118,7 @@ def described(
     ]
     merged = {part for slot in (*inputs, *outputs) for part in _merged(slot.axes)}
     shown = {part: length(part, sizes) for part in sorted(merged)}
-    return Call(op, vjp, kind, dict(statics), tuple(inputs), tuple(outputs), shown)
+    return TypedCall(op, vjp, kind, dict(statics), tuple(inputs), tuple(outputs), shown)
 
 
 def _merged(axes) -> tuple[str, ...]:

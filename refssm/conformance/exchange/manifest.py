@@ -25,7 +25,7 @@ from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY, Knob
 from refssm.conformance.cases.stacking import free_arguments
 from refssm.conformance.exchange import files
-from refssm.conformance.exchange.call import Call, described
+from refssm.conformance.exchange.call import TypedCall, described
 from refssm.conformance.exchange.running import Ended
 from refssm.conformance.file_errors import DOCUMENT, contents
 from refssm.conformance.number_types import number_type
@@ -52,7 +52,7 @@ class Stored:
 
     id: str
     folder: Path
-    call: Call
+    call: TypedCall
     check: str
     record: dict
     arrays: list[np.ndarray]
@@ -248,7 +248,7 @@ def _read(path: Path) -> np.ndarray:
         raise UsageError(f"{path.parent}: {error}") from None
 
 
-def _alike(where: str, record: dict, call: Call) -> None:
+def _alike(where: str, record: dict, call: TypedCall) -> None:
     """UsageError if the manifest's description of an array differs from file or operator."""
     for side, slots in (("inputs", call.inputs), ("outputs", call.outputs)):
         told = record[side]
@@ -298,7 +298,7 @@ def _fits(where: str, line: dict, cases: dict[str, Stored]) -> None:
                 raise UsageError(f"{where}.knobs.{name}.{key}: unknown {key} {knob[key]!r}")
 
 
-def _usual(call: Call):
+def _usual(call: TypedCall):
     """The canonical axes of the outputs or gradients of a call."""
     usual = canonical(call.op)
     if not call.vjp:

@@ -35,7 +35,7 @@ def target(command: str) -> str:
 
 
 @dataclass(frozen=True)
-class Program(Found):
+class ForeignProgram(Found):
     """An implementation whose arrays are files, and the command that runs it."""
 
     command: str = ""
@@ -74,7 +74,9 @@ class Programs(InProcess):
         if differentiable and not op.differentiable:
             raise UsageError(f"--vjp: {op} has no gradient")
         back = self._called(name, declared, True) if differentiable else None
-        found = Program(op, self._called(name, declared, False), back, True, declared, command)
+        found = ForeignProgram(
+            op, self._called(name, declared, False), back, True, declared, command
+        )
         self._op = found.op
         super().__init__([found])
 

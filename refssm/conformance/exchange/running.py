@@ -12,7 +12,7 @@ from refssm.conformance.calling.one_call import Unanswered
 from refssm.conformance.calling.processes.kept import Running, Runs, runs
 from refssm.conformance.calling.processes.tail import Tail
 from refssm.conformance.exchange import files
-from refssm.conformance.exchange.call import DECLINED, Call
+from refssm.conformance.exchange.call import DECLINED, TypedCall
 from refssm.conformance.usage_error import UsageError
 
 PLACE = "{case}"
@@ -85,7 +85,7 @@ class Runner:
             tail.start()
 
 
-def answer(runner: Runner, call: Call, folder: Path) -> list:
+def answer(runner: Runner, call: TypedCall, folder: Path) -> list:
     """Run a program on the folder of a call; its outputs as arrays, or Ended."""
     before = [files.digest(folder / slot.file) for slot in call.inputs]
     remove_answers(call, folder)
@@ -97,13 +97,13 @@ def answer(runner: Runner, call: Call, folder: Path) -> list:
     return outputs(call, folder)
 
 
-def remove_answers(call: Call, folder: Path) -> None:
+def remove_answers(call: TypedCall, folder: Path) -> None:
     """Delete the outputs of an earlier run: a program that writes nothing must not pass."""
     for name in (*(slot.file for slot in call.outputs), DECLINED):
         (folder / name).unlink(missing_ok=True)
 
 
-def outputs(call: Call, folder: Path) -> list:
+def outputs(call: TypedCall, folder: Path) -> list:
     """The outputs in the folder of a call, or Ended."""
     if (folder / DECLINED).exists():
         raise Ended("declined", "")

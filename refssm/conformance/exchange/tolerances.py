@@ -9,7 +9,7 @@ import numpy as np
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.finding import short
 from refssm.conformance.checks.linear_laws import of_integers
-from refssm.conformance.exchange.call import Call
+from refssm.conformance.exchange.call import TypedCall
 from refssm.conformance.file_errors import UNREADABLE, arrays
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.grading import HEADROOM, bounds_of, span_product
@@ -26,7 +26,9 @@ def entrywise(op: Operator, gauged: tuple[Gauge, ...]) -> bool:
     return not op.contract.basis_free and all(g.measure is None for g in gauged)
 
 
-def largest_errors(call: Call, arrays, gauged, held: Standard, *, exact: bool) -> list[np.ndarray]:
+def largest_errors(
+    call: TypedCall, arrays, gauged, held: Standard, *, exact: bool
+) -> list[np.ndarray]:
     """For each output the largest |ŷ − y| of each entry that passes with grade A or B.
 
     Infinity where nothing is judged; zero where the expected value is an exact integer, NaN or

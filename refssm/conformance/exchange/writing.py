@@ -24,7 +24,7 @@ from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.checks import GRADIENT, Check
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.exchange import files, tolerances
-from refssm.conformance.exchange.call import Call, described
+from refssm.conformance.exchange.call import TypedCall, described
 from refssm.conformance.exchange.manifest import CHECKS, FORMAT, NAME, VERSION
 from refssm.conformance.judging.expected import expect, key_of, remembering
 from refssm.conformance.judging.verdict import Verdict
@@ -37,7 +37,7 @@ from refssm.conformance.running.trial import Trial
 from refssm.conformance.usage_error import UsageError
 
 
-class Asked(NamedTuple):
+class CatalogCall(NamedTuple):
     """One call, with arrays in the catalog's layout."""
 
     name: str
@@ -46,7 +46,7 @@ class Asked(NamedTuple):
     statics: dict
 
 
-class Recorder:
+class CallRecorder:
     """Stands in for an implementation: calls the reference and records the calls."""
 
     def __init__(self, offers: list[Offer]):
@@ -56,7 +56,7 @@ class Recorder:
         """The reference's outputs."""
         del how
         op = operator_named(name)
-        self.asked.append(Asked(name, vjp, [*arrays], dict(statics)))
+        self.asked.append(CatalogCall(name, vjp, [*arrays], dict(statics)))
         function = op.vjp() if vjp else op.implementation("reference")
         try:
             y = function(*arrays, **statics)
@@ -115,7 +115,7 @@ class Writer:
 
     def __init__(self, folder: Path, wanted: Wanted):
         self.folder, self.wanted = folder, wanted
-        self.recorder = Recorder(wanted.offers())
+        self.recorder = CallRecorder(wanted.offers())
         self.cases: list[dict] = []
         self.judged: list[dict] = []
         self.places: dict = {}  # folder names by call
@@ -163,7 +163,7 @@ class Writer:
         asked, count = [*self.recorder.asked], len(case.op.inputs)
         drawn = [one for one in asked if _equal(one.arrays[len(one.arrays) - count :], case.arrays)]
         if not drawn:  # a law changed the arguments: store the original ones too
-            drawn = [Asked(check.op.name, False, case.arrays, case.statics)]
+            drawn = [CatalogCall(check.op.name, False, case.arrays, case.statics)]
         exact = case.exact and check.rule.exact
         calls = [self._place(check, candidate, one, exact) for one in asked]
         self.judged.append(
@@ -182,7 +182,7 @@ class Writer:
             }
         )
 
-    def _place(self, check: Check, candidate, one: Asked, exact: bool) -> str:
+    def _place(self, check: Check, candidate, one: CatalogCall, exact: bool) -> str:
         """The folder of one call, written if it is new."""
         op, held = operator_named(one.name), candidate.held
         vjp = op.bare_vjp if one.vjp else None
@@ -209,7 +209,9 @@ class Writer:
             self.cases.append(self._record(folder, check, call, layout, one, gauged, held, exact))
         return self.places[key]
 
-    def _record(self, folder: Path, check, call: Call, layout, one, gauged, held, exact) -> dict:
+    def _record(
+        self, folder: Path, check, call: TypedCall, layout, one, gauged, held, exact
+    ) -> dict:
         """The manifest's record of a folder; writes expected values and allowed errors."""
         entrywise, op = tolerances.entrywise(call.op, gauged), call.op
         most: list = [None] * len(gauged)

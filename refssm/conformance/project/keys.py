@@ -16,13 +16,13 @@ from refssm.conformance.usage_error import UsageError
 from refssm.subjects.libraries import NAMES as SUBJECTS
 
 
-class Refused(ValueError):
+class RefusedValue(ValueError):
     """A value is invalid; the message is a hint, or ""."""
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise Refused("")
+        raise RefusedValue("")
     return value
 
 
@@ -30,14 +30,14 @@ def _texts(value: Any) -> tuple[str, ...]:
     """One string or a list of strings, as a tuple."""
     value = [value] if isinstance(value, str) else value
     if not isinstance(value, list) or not value:
-        raise Refused("")
+        raise RefusedValue("")
     return tuple(_text(item) for item in value)
 
 
 def _one_of(known: Iterable[str]) -> Callable[[Any], str]:
     def read(value):
         if not isinstance(value, str) or value not in known:
-            raise Refused(
+            raise RefusedValue(
                 f"; {did_you_mean(value, known)}".rstrip("; ") if isinstance(value, str) else ""
             )
         return value
@@ -51,20 +51,20 @@ def _some_of(known: Iterable[str]) -> Callable[[Any], tuple[str, ...]]:
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise Refused("")
+        raise RefusedValue("")
     return value
 
 
 def _seed(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise Refused("")
+        raise RefusedValue("")
     return value
 
 
 def _seconds(value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0.1 <= value <= 1e6:  # false for NaN
-        raise Refused("")
+        raise RefusedValue("")
     return float(value)
 
 
@@ -74,9 +74,9 @@ def _ranges(value: Any) -> tuple[str, ...]:
         try:
             name, *_ = split(text)
         except UsageError as error:
-            raise Refused(f": {re.sub('^--where ', '', str(error))}") from None
+            raise RefusedValue(f": {re.sub('^--where ', '', str(error))}") from None
         if name not in known:
-            raise Refused(f": no operator has an argument or a size {name!r}")
+            raise RefusedValue(f": no operator has an argument or a size {name!r}")
     return _texts(value)
 
 

@@ -1,4 +1,4 @@
-"""Known failures: an author's file of entries, each with a reason and an expiry date.
+"""KnownFailures failures: an author's file of entries, each with a reason and an expiry date.
 
     [[known]]
     id = "linear_scan/nan[float32]"    # as the report prints it; * matches anything
@@ -43,7 +43,7 @@ ID = re.compile(r"([\w*]+)(?:::[\w*]+)?/([\w*]+)\[([\w*]+)\]")
 
 
 @dataclass(frozen=True)
-class Entry:
+class KnownFailure:
     """One known failure."""
 
     id: str
@@ -69,14 +69,14 @@ class Entry:
 
 
 @dataclass
-class Known:
+class KnownFailures:
     """The list of entries, and the results that each entry matched in this run."""
 
     path: Path | None = None
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[KnownFailure, ...] = ()
     today: date = field(default_factory=date.today)
-    met: list[tuple[Entry, Result]] = field(default_factory=list)
-    possible: list[Judged] = field(default_factory=list)
+    met: list[tuple[KnownFailure, Result]] = field(default_factory=list)
+    possible: list[JudgedTarget] = field(default_factory=list)
 
     def __bool__(self):
         return bool(self.entries)
@@ -84,12 +84,12 @@ class Known:
     def __str__(self):
         return f"{self.path}, {len(self.entries)} entr{'ies' if len(self.entries) > 1 else 'y'}"
 
-    def entry(self, id: str, names: Iterable[str]) -> Entry | None:
+    def entry(self, id: str, names: Iterable[str]) -> KnownFailure | None:
         """The first matching entry; expired entries come last."""
         found = [e for e in self.entries if e.matches(id) and e.of(names)]
         return min(found, key=self.expired, default=None)
 
-    def expired(self, entry: Entry) -> bool:
+    def expired(self, entry: KnownFailure) -> bool:
         """True if the entry's last day is over."""
         return self.today > entry.expires
 
@@ -107,7 +107,7 @@ class Known:
     def judged(self, target: str, trials: Iterable, part: bool = False) -> None:
         """Record which checks a target, or a part of it, may have."""
         ids = {id for trial in trials for id in possible(trial)}
-        self.possible.append(Judged(self.names(target), ids, part))
+        self.possible.append(JudgedTarget(self.names(target), ids, part))
 
     def names(self, target: str) -> tuple[str, ...]:
         """Names of a target in entries: with or without function, relative to here or the file."""
@@ -126,7 +126,7 @@ class Known:
         told = [(e, self._complaint(e, whole, every, narrowed)) for e in self.entries]
         return [f"{self.path}: {entry} {what}" for entry, what in told if what]
 
-    def _complaint(self, entry: Entry, whole: bool, every: bool, narrowed: bool) -> str:
+    def _complaint(self, entry: KnownFailure, whole: bool, every: bool, narrowed: bool) -> str:
         results = [result for e, result in self.met if e is entry]
         passed = [r for r in results if r.verdict == "pass" and said_enough(r.profile, r.check)]
         gone = passed and not narrowed and not any(r.failed for r in results)
@@ -138,7 +138,7 @@ class Known:
         fits = bool(results) or self._fits(entry, whole, every)
         return "" if fits else "matches no check of this run: remove it"
 
-    def _fits(self, entry: Entry, whole: bool, every: bool) -> bool:
+    def _fits(self, entry: KnownFailure, whole: bool, every: bool) -> bool:
         """True if the entry is about a check that this run left out."""
         mine = [judged for judged in self.possible if entry.of(judged.names)]
         ids = {id for judged in mine for id in judged.ids}
@@ -152,7 +152,7 @@ class Known:
         return all(judged.part for judged in mine) if entry.implementation else not whole
 
 
-class Judged(NamedTuple):
+class JudgedTarget(NamedTuple):
     """A target: its names and the ids of the checks that it may have."""
 
     names: Sequence[str]
@@ -176,7 +176,7 @@ def possible(trial) -> set[str]:
     return {id.replace("/", f"::{function}/", 1) for id in found} if function else found
 
 
-def read(path: Path, today: date | None = None) -> Known:
+def read(path: Path, today: date | None = None) -> KnownFailures:
     """The list in a file; UsageError for the first error in it."""
     table = document(path)
     tables = table.pop("known", [])
@@ -188,7 +188,7 @@ def read(path: Path, today: date | None = None) -> Known:
     for i, entry in enumerate(entries):
         if any((e.id, e.implementation) == (entry.id, entry.implementation) for e in entries[:i]):
             raise UsageError(f"{path}: {entry} is listed twice")
-    return Known(path, entries, today or date.today())
+    return KnownFailures(path, entries, today or date.today())
 
 
 def skeleton(results: Iterable[Result], today: date | None = None) -> str:
@@ -211,7 +211,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _entry(path: Path, number: int, table: dict) -> Entry:
+def _entry(path: Path, number: int, table: dict) -> KnownFailure:
     """One validated entry."""
     where = f"{path}: entry {number}"
     for key in table:
@@ -232,7 +232,7 @@ def _entry(path: Path, number: int, table: dict) -> Entry:
             f"{where}: `expires`: wanted a date without quotes, as 2027-01-31, got {shown(day)}"
         )
     _check_id(where, table["id"])
-    return Entry(table["id"], table["reason"], day, table.get("implementation", ""))
+    return KnownFailure(table["id"], table["reason"], day, table.get("implementation", ""))
 
 
 def _check_id(where: str, id: str) -> None:

@@ -92,7 +92,7 @@ def _table(path: Path) -> Any:
 
 def _checked(path: Path, table: Any) -> Config:
     # only here: without a table nothing waits for the imports of the judge
-    from refssm.conformance.project.keys import KEYS, Refused
+    from refssm.conformance.project.keys import KEYS, RefusedValue
 
     if not isinstance(table, dict):
         raise UsageError(f"{_told(path)}: [tool.refssm]: wanted a table, got {shown(table)}")
@@ -106,7 +106,7 @@ def _checked(path: Path, table: Any) -> Config:
         wanted, read = KEYS[key]
         try:
             values[key] = read(value)
-        except Refused as refused:
+        except RefusedValue as refused:
             raise UsageError(
                 f"{_told(path)}: [tool.refssm] {key}: wanted {wanted}, got {shown(value)}{refused}"
             ) from None

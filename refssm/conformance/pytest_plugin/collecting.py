@@ -11,7 +11,7 @@ import pytest
 
 from refssm._declaration.implements import Declaration, declared_as
 from refssm._declaration.names import did_you_mean
-from refssm.conformance.pytest_plugin.items import Check, LeftOut, Refused
+from refssm.conformance.pytest_plugin.items import CheckItem, LeftOut, RefusedItem
 from refssm.conformance.usage_error import UsageError
 
 OPTIONS = ("profile", "seed", "allow_thin", "where", "xfail")
@@ -23,13 +23,13 @@ PROJECT = pytest.StashKey()
 
 def _project(config):
     """The project's table [tool.refssm] and its list of known failures, read once."""
-    from refssm.conformance.project.known_failures import Known, read
+    from refssm.conformance.project.known_failures import KnownFailures, read
     from refssm.conformance.project.pyproject import nearest
 
     if PROJECT not in config.stash:
         table = nearest(config.rootpath)
         path = table.get("known-failures")
-        config.stash[PROJECT] = table, read(Path(path)) if path else Known()
+        config.stash[PROJECT] = table, read(Path(path)) if path else KnownFailures()
     return config.stash[PROJECT]
 
 
@@ -59,14 +59,14 @@ class Implementation(pytest.Collector):
         except _Wrong as wrong:
             return [self._refused(*wrong.args)]
 
-    def _refused(self, name: str, why: str) -> Refused:
+    def _refused(self, name: str, why: str) -> RefusedItem:
         """An item that fails, chosen by every check's name: it stands for all of them."""
         from refssm._declaration.implements import TYPES
         from refssm.conformance.checks.checks import NAMES
 
         place = f"in the mark of {self.name} at {self.path.name}:{self.line}"
         of = place if name == "mark" else f"for {self.name} at {self.path.name}:{self.line}"
-        item = Refused.from_parent(self, name=name, why=why, of=of)
+        item = RefusedItem.from_parent(self, name=name, why=why, of=of)
         item.extra_keyword_matches.update(f"{check}[{kind}]" for check in NAMES for kind in TYPES)
         return item
 
@@ -89,7 +89,7 @@ class Implementation(pytest.Collector):
 
     def _refuse_settings(self) -> None:
         """_Wrong for a value of the mark, or of the project's file, that is not possible."""
-        from refssm.conformance.project.keys import KEYS, Refused
+        from refssm.conformance.project.keys import KEYS, RefusedValue
         from refssm.conformance.usage_error import shown
 
         for name in ("profile", "seed", "allow_thin"):
@@ -98,7 +98,7 @@ class Implementation(pytest.Collector):
             value, (wanted, read) = self.mark.kwargs[name], KEYS[name.replace("_", "-")]
             try:
                 read(value)
-            except Refused as refused:
+            except RefusedValue as refused:
                 raise _Wrong(
                     "mark", f"{name}: wanted {wanted}, got {shown(value)}{refused}"
                 ) from None
@@ -170,13 +170,13 @@ class Implementation(pytest.Collector):
             raise _Wrong("mark", f"{error}".removeprefix("--")) from None
         return tuple(texts)
 
-    def _checks(self) -> Iterator[Check | LeftOut]:
+    def _checks(self) -> Iterator[CheckItem | LeftOut]:
         """The checks of the profile, and a skip for each that only it leaves out."""
         scope, types = self.trial.scope, self.trial.scope.types
         expected = self.mark.kwargs.get("xfail", {})
         checks, names = self.trial.checks(types), set()
         for check in checks:
-            item = Check.from_parent(self, name=f"{check.name}[{check.dtype}]")
+            item = CheckItem.from_parent(self, name=f"{check.name}[{check.dtype}]")
             names.add(check.name)
             if item.name in expected:
                 item.add_marker(pytest.mark.xfail(reason=expected[item.name]))
@@ -212,7 +212,7 @@ class Implementation(pytest.Collector):
             names.add(os.path.relpath(self.path, path.resolve().parent))
         return self.name, *names, *(f"{name}::{self.name}" for name in names)
 
-    def _idle(self) -> Iterator[Refused]:
+    def _idle(self) -> Iterator[RefusedItem]:
         """An item that fails for expectations that match no check: they would hide failures."""
         from refssm.conformance.project.known_failures import possible
 

@@ -49,7 +49,7 @@ class Item(pytest.Item):
         return shown
 
 
-class Refused(Item):
+class RefusedItem(Item):
     """Fails: the mark or a setting is wrong, in one sentence."""
 
     def __init__(self, *, why: str, of: str, **kwargs):
@@ -73,7 +73,7 @@ class LeftOut(Item):
         _skip(self.why)
 
 
-class Check(Item):
+class CheckItem(Item):
     """One check of one implementation."""
 
     over = ""  # set if the entry of a known failure has expired
@@ -132,7 +132,9 @@ class Check(Item):
 
         The first item of this session reports it: every process of pytest-xdist finds the same one.
         """
-        mine = [x for x in self.session.items if isinstance(x, Check) and x.parent is self.parent]
+        mine = [
+            x for x in self.session.items if isinstance(x, CheckItem) and x.parent is self.parent
+        ]
         first = next((item for item in mine if item.reports), self)
         # one that may fail says nothing: neither does it stand for others
         if first is not self and self.reports:

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from refssm.conformance.judging.result import Result
 from refssm.conformance.report import lines
-from refssm.conformance.report.verdict import Verdict, severity
+from refssm.conformance.report.verdict import VerdictLine, severity
 
 ORDER = ("wrong", "error", "inaccurate", "thin", "skipped", "pass")
 GRADES = {  # what stands beside a verdict, for those who do not know the letters
@@ -32,7 +32,7 @@ GRADES = {  # what stands beside a verdict, for those who do not know the letter
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnPicture:
     """A finished picture: an `<svg>` element, a title, and a description in words."""
 
     title: str
@@ -44,12 +44,12 @@ class Drawn:
 class Shown:
     """The pictures of one failure, or why there are none."""
 
-    pictures: tuple[Drawn, ...] = ()
+    pictures: tuple[DrawnPicture, ...] = ()
     without: str = ""
 
 
 def page(
-    verdict: Verdict,
+    verdict: VerdictLine,
     results: list[Result],
     headers: Iterable[str],
     seconds: float,

@@ -65,7 +65,7 @@ def _read(path: Path) -> dict[tuple[str, int], Piece]:
     return pieces
 
 
-class Kept:
+class KeptRecords:
     """The records of a command, one per target; they stay until the whole command is done."""
 
     def __init__(self, folder: Path):

@@ -26,7 +26,7 @@ from refssm.conformance.running.source import Learned, Source
 from refssm.conformance.running.trial import Trial
 from refssm.conformance.spreading.cluster import connected
 from refssm.conformance.spreading.crew import Crew
-from refssm.conformance.spreading.journal import Journal, Kept
+from refssm.conformance.spreading.journal import Journal, KeptRecords
 from refssm.conformance.spreading.losses import Losses
 from refssm.conformance.spreading.pieces import Pieces, drawn_by, learn, piece_of
 from refssm.conformance.usage_error import UsageError
@@ -56,7 +56,7 @@ class Kit:
         )
 
 
-class Bench:
+class ReadyChild:
     """An implementation in a child of this process, ready to be judged piece by piece."""
 
     def __init__(self, kit: Kit):
@@ -106,14 +106,14 @@ def _refuse_other_versions(at_start: dict[str, str]) -> None:
 
 
 _at_work = threading.Lock()  # one piece at a time, because mpmath's precision is global
-_benches: list[Bench] = []  # at most one: the last
+_benches: list[ReadyChild] = []  # at most one: the last
 
 
-def _bench(kit: Kit) -> Bench:
+def _bench(kit: Kit) -> ReadyChild:
     """The bench of a kit; a new one if a child process died since the last piece."""
     if not (_benches and _benches[0].kit == kit and _benches[0].losses.intact):
         clear()
-        _benches.append(Bench(kit))
+        _benches.append(ReadyChild(kit))
     return _benches[0]
 
 
@@ -154,7 +154,7 @@ class Spread:
     """How sessions are judged: by other processes, with a record, both or neither."""
 
     def __init__(self, crew: Crew | None = None, folder: Path | None = None):
-        self.crew, self.kept = crew, Kept(folder) if folder else None
+        self.crew, self.kept = crew, KeptRecords(folder) if folder else None
 
     @property
     def lost(self) -> list[str]:

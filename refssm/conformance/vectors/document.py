@@ -14,11 +14,12 @@ import numpy as np
 from refssm._declaration.operator import Operator
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.number_types import number_type
+from refssm.conformance.record_lines import record_lines
 from refssm.conformance.standard import C
 from refssm.conformance.usage_error import UsageError
 
 FORMAT = "refssm-vectors/1"
-ROW = 8  # numbers per line
+LISTS = ("cases", "catches", "inputs", "outputs")  # each item on a line of its own
 K_BITS = 8  # bits of K0 and K1, rounded up, so that library versions give the same file
 
 
@@ -69,9 +70,10 @@ def formats_of(dtype: str) -> list[str]:
 
 
 def text_of(vectors: Vectors) -> str:
-    """The text of the file; the checksum comes last."""
+    """The text of the file, one array a line; the checksum comes last."""
     document = tree(vectors)
-    return _dumped(document | {"sha256": checksum(document)}) + "\n"
+    lists = (*LISTS, *vectors.op.outputs)
+    return record_lines(document | {"sha256": checksum(document)}, lists)
 
 
 def save(path: Path, text: str) -> None:
@@ -167,22 +169,3 @@ def renamed(cases: list[Vector]) -> list[Vector]:
         count[case.dtype] = count.get(case.dtype, 0) + 1
         named.append(replace(case, name=f"{case.dtype}-{count[case.dtype]}"))
     return named
-
-
-def _dumped(x, indent="") -> str:
-    """Indented JSON with several numbers per line."""
-    inner = indent + " "
-    if isinstance(x, dict) and x:
-        rows = [f"{inner}{_word(k)}: {_dumped(v, inner)}" for k, v in x.items()]
-        return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
-    if isinstance(x, list) and x and isinstance(x[0], dict):
-        return "[\n" + ",\n".join(inner + _dumped(v, inner) for v in x) + f"\n{indent}]"
-    if isinstance(x, list) and len(x) > ROW:
-        texts = list(map(_word, x))
-        rows = [", ".join(texts[i : i + ROW]) for i in range(0, len(texts), ROW)]
-        return "[\n" + ",\n".join(inner + row for row in rows) + f"\n{indent}]"
-    return _word(x)
-
-
-def _word(x) -> str:
-    return json.dumps(x, ensure_ascii=False)

@@ -19,7 +19,7 @@ from rich.progress import track
 
 import refssm.jit
 from refssm.jit._compiling.cache import of_these_sources
-from refssm.jit._compiling.gufunc import Kernel
+from refssm.jit._compiling.gufunc import GufuncKernel
 
 
 class Part(NamedTuple):
@@ -30,13 +30,13 @@ class Part(NamedTuple):
     place: int
 
 
-def kernels() -> Iterator[tuple[str, str, Kernel]]:
+def kernels() -> Iterator[tuple[str, str, GufuncKernel]]:
     """Every kernel with its module and its name there."""
     for family in pkgutil.walk_packages(refssm.jit.__path__, "refssm.jit."):
         if not family.name.rpartition(".")[-1].startswith("_"):
             for name, value in vars(import_module(family.name)).items():
                 kernel = getattr(value, "kernel", None)
-                if isinstance(kernel, Kernel) and kernel.function.__module__ == family.name:
+                if isinstance(kernel, GufuncKernel) and kernel.function.__module__ == family.name:
                     yield family.name, name, kernel
 
 

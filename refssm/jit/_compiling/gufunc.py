@@ -26,12 +26,12 @@ def compiled(types, signature):
 
     def decorate(function):
         assert function.__closure__ is None, "Numba finds no compiled function with a closure again"
-        return Threaded(Kernel(function, types, signature), signature)
+        return Threaded(GufuncKernel(function, types, signature), signature)
 
     return decorate
 
 
-class Kernel:
+class GufuncKernel:
     """A function as a gufunc of several types, each compiled when it is first needed: a program
     that uses one function in single precision waits for that one only."""
 
@@ -93,9 +93,16 @@ def begun(l: int) -> np.ndarray:
     return np.arange(l) == 0
 
 
+def started(rest, state, resets, l: int):
+    """The state and the resets of a scan over l steps, where None means rest, or one sequence."""
+    if state is None:
+        return rest, begun(l) if resets is None else resets | begun(l)
+    return state, np.zeros(l, bool) if resets is None else resets
+
+
 def in_kind_of(x, *arguments):
     """The real part of x where all it is made of is real: the other outputs may be complex."""
-    real = x.dtype.kind == "c" and not any(np.iscomplexobj(a) for a in arguments)
+    real = x.dtype.kind == "c" and not any(a is not None and np.iscomplexobj(a) for a in arguments)
     return x.real.copy() if real else x
 
 

@@ -89,7 +89,7 @@ class ComplexEntry(Entry):
 
 
 @dataclass(frozen=True)
-class Row:
+class RowAddress:
     """The address of a first entry, and the bytes from one entry to the next."""
 
     start: ir.Value
@@ -112,11 +112,11 @@ class Entries:
     def row(self, data, step=None):
         """The row that begins here; its entries are adjacent, or `step` bytes apart."""
         start = self.builder.bitcast(data, BYTE.as_pointer())
-        return Row(start, ir.IntType(64)(self.size) if step is None else step)
+        return RowAddress(start, ir.IntType(64)(self.size) if step is None else step)
 
     def moved(self, row, offset):
         """The row so many bytes further on."""
-        return Row(self.builder.gep(row.start, [offset]), row.step)
+        return RowAddress(self.builder.gep(row.start, [offset]), row.step)
 
     def further(self, place, count):
         """This place and so many entries."""

@@ -37,7 +37,7 @@ class Lanes(types.Type):
 
 
 @register_model(Lanes)
-class _Model(models.PrimitiveModel):
+class _FormulaModel(models.PrimitiveModel):
     def __init__(self, manager, kind):
         number = manager.lookup(kind.dtype).get_value_type()
         super().__init__(manager, kind, ir.VectorType(number, kind.count))

@@ -30,7 +30,7 @@ class Matrix(types.Type):
 
 
 @register_model(Matrix)
-class _Model(models.StructModel):
+class _MatrixModel(models.StructModel):
     def __init__(self, manager, kind):
         sizes = ("rows", "columns", "down", "across")  # strides in bytes
         members = [("place", types.voidptr), *((name, types.intp) for name in sizes)]

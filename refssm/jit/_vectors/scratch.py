@@ -1,7 +1,7 @@
 """Memory of a kernel in registers, and entries of its arrays, as plain addresses.
 
 An array that Numba passes to a function is nine values, and a slice of one a hundred instructions,
-so kernels of many slices compile for seconds. `Rows` are one address, of lanes (`lanes.py`):
+so kernels of many slices compile for seconds. `LaneRows` are one address, of lanes (`lanes.py`):
 
     work = scratch(2 * n, y)  # memory for so many registers of numbers like y's, all zero
     rates, state = work, after(work, n)
@@ -29,16 +29,16 @@ WORD = ir.IntType(64)
 BYTES = ir.IntType(8).as_pointer()
 
 
-class Rows(types.Type):
+class LaneRows(types.Type):
     """The type of the address of lanes, with more behind it."""
 
     def __init__(self, dtype: types.Float):
         self.dtype, self.lanes = dtype, Lanes(dtype)
-        super().__init__(f"Rows({dtype})")
+        super().__init__(f"LaneRows({dtype})")
 
 
-@register_model(Rows)
-class _Model(models.PrimitiveModel):
+@register_model(LaneRows)
+class _ScratchModel(models.PrimitiveModel):
     def __init__(self, manager, kind):
         super().__init__(manager, kind, manager.lookup(kind.lanes).get_value_type().as_pointer())
 
@@ -64,7 +64,7 @@ def scratch(typingctx, count, like):
         cgutils.memset(builder, place, bytes_, 0)
         return builder.bitcast(place, context.get_value_type(signature.return_type))
 
-    return Rows(like.dtype)(types.intp, like), write
+    return LaneRows(like.dtype)(types.intp, like), write
 
 
 @intrinsic

@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.scan, compiled on import: one kernel for all but the dense scans."""
+"""Numba mirrors of refssm.scan, compiled at the first call: one kernel, but for dense scans."""
 
 from refssm._declaration.names import export
 from refssm.jit.scan.dense import *

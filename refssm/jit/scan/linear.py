@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.scan.linear and .packed: loops over time, the state across SIMD lanes.
+"""Numba mirrors of refssm.scan.linear: loops over time, the state across SIMD lanes.
 
 One kernel for each direction. A scan from rest has a reset at its first step; a single step is a
 scan of length 1.
@@ -10,12 +10,12 @@ scan of length 1.
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each
-from refssm.jit._compiling.gufunc import begun, gufunc
+from refssm.jit._compiling.gufunc import gufunc, started
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.rows import over_rows
-from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM, LINEAR_SCAN_PACKED, LINEAR_STEP
-from refssm.scan.blocks import no_resets
+from refssm.scan import LINEAR_STEP
+from refssm.scan.linear import LINEAR
 
 CACHED = 2**17  # bytes of states that the way back finds in the cache of the core
 
@@ -96,45 +96,24 @@ def at_rest(a) -> np.ndarray:
     return np.zeros(a.shape[-1], np.finfo(a.dtype).dtype)
 
 
-@mirror(LINEAR_SCAN)
-def linear_scan(a, b):
-    return scan(a, b, at_rest(a), begun(a.shape[-2]))
+def _run(arguments, x0, resets):
+    a, b = arguments
+    return (scan(a, b, *started(at_rest(a), x0, resets, a.shape[-2])),)
 
 
-@mirror(LINEAR_SCAN)
-def linear_scan_vjp(dx, a, b):
-    return _pulled_back(dx, a, b, at_rest(a), begun(a.shape[-2]))[:2]
-
-
-def _pulled_back(dx, a, b, x0, resets):
-    """Gradients of the states, for a, b and x0."""
+def _back(cotangents, arguments, x0, resets):
+    (dx,), (a, b) = cotangents, arguments
+    x0, resets = started(at_rest(a), x0, resets, a.shape[-2])
     gradients = scan_vjp(dx, at_rest(dx), a, b, x0, resets)
     return unbroadcast_each(gradients, (a, b, x0))
 
 
-@mirror(LINEAR_SCAN_FROM)
-def linear_scan_from(a, b, x0):
-    return scan(a, b, x0, no_resets(a.shape[-2]))
-
-
-@mirror(LINEAR_SCAN_FROM)
-def linear_scan_from_vjp(dx, a, b, x0):
-    return _pulled_back(dx, a, b, x0, no_resets(a.shape[-2]))
-
-
-@mirror(LINEAR_SCAN_PACKED)
-def linear_scan_packed(a, b, resets):
-    return scan(a, b, at_rest(a), resets | begun(a.shape[-2]))
-
-
-@mirror(LINEAR_SCAN_PACKED)
-def linear_scan_packed_vjp(dx, a, b, resets):
-    return *_pulled_back(dx, a, b, at_rest(a), resets | begun(a.shape[-2]))[:2], None
-
-
-@mirror(LINEAR_STEP)
-def linear_step(a, b, x):
-    return scan(a[..., None, :], b[..., None, :], x, no_resets(1))[..., 0, :]
+(
+    (linear_scan, linear_scan_vjp),
+    (linear_scan_from, linear_scan_from_vjp),
+    (linear_scan_packed, linear_scan_packed_vjp),
+    (linear_step, _),
+) = LINEAR.mirrors(_run, _back, mirror)
 
 
 @mirror(LINEAR_STEP)

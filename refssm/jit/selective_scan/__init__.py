@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.selective_scan, compiled on import: one kernel for each direction."""
+"""Numba mirrors of refssm.selective_scan, compiled at the first call; a kernel a direction."""
 
 from refssm._declaration.names import export
 from refssm.jit.selective_scan.mamba import *

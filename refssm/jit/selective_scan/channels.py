@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from refssm.jit._compiling.gufunc import Kernel, types_of
+from refssm.jit._compiling.gufunc import GufuncKernel, types_of
 from refssm.jit._compiling.threads import SMALL, over_threads, threads
 
 PIECE = 128  # channels: a multiple of the number of lanes
@@ -27,7 +27,9 @@ class OverChannels:
         count = signature.partition("->")[0].count("(")
         self.inputs, self.outputs = cores[:count], cores[count:]
         self.flag = next(i for i, core in enumerate(cores) if core[0] == "r")
-        self.kernel = Kernel(function, types_of(signature, self.flag, ("f4", "f8")), signature)
+        self.kernel = GufuncKernel(
+            function, types_of(signature, self.flag, ("f4", "f8")), signature
+        )
 
     def __call__(self, *arrays) -> list[np.ndarray]:
         """The outputs with all batch axes; sums have length 1 along the channels."""

@@ -1,7 +1,6 @@
-"""Numba mirrors of refssm.ssd except the quadratic form; compiled on import."""
+"""Numba mirrors of refssm.ssd except the quadratic form; compiled at the first call."""
 
 from refssm._declaration.names import export
-from refssm.jit.ssd.chunked import *
 from refssm.jit.ssd.recurrent import *
 
 export(globals())

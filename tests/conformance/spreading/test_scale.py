@@ -206,7 +206,7 @@ def test_another_machine_must_have_the_same_versions_and_files(what, told, folde
     with workers(folder, SCAN)[0] as worker:
         kit = processes.Kit.of(Session(worker, worker.target))
     with pytest.raises(UsageError, match=f"a process on .*{told}"):
-        processes.Bench(replace(kit, **what))
+        processes.ReadyChild(replace(kit, **what))
 
 
 def verdicts(out):  # without their durations

@@ -63,7 +63,7 @@ _OF_TERMS = forms_of(OF_TERMS)
 
 
 @dataclass(frozen=True)
-class _Run:
+class _FormRun:
     """One run of a form on tracked arrays, for all outputs of a call."""
 
     call: Call
@@ -81,7 +81,8 @@ def beside(call: Call, gauged: Gauges, *, of_vjp: bool) -> Gauges:
         return gauged
     forms = (FORMS[call.op.name], _OF_TERMS[call.op.name])
     whole, terms = (
-        _Run(call, through(call.op, form.vjp if of_vjp else form.forward, of_vjp)) for form in forms
+        _FormRun(call, through(call.op, form.vjp if of_vjp else form.forward, of_vjp))
+        for form in forms
     )
     return tuple(
         replace(g, second=Second(lambda j=j: whole.bounds[j], lambda j=j: terms.bounds[j]))

@@ -212,7 +212,7 @@ def _gradients(solve, joined):
     return vjp
 
 
-class Vectors:
+class KeptVectors:
     """`vectors`, kept until other arrays come: all programs of a case get the same arrays."""
 
     def __init__(self):
@@ -241,7 +241,7 @@ def _gramians(declared, through, doubled, by_sign):
     return {"schur": declared, "doubled": through(doubled), "by_sign": through(by_sign)}
 
 
-_VECTORS = Vectors()
+_VECTORS = KeptVectors()
 _CONTINUOUS, _DISCRETE = (lyapunov_doubled, lyapunov_by_sign), (stein_doubled, stein_by_sign)
 OUTPUTS = {
     op.name: _transfers(op.reference, partial(responses, points=points))

@@ -52,7 +52,7 @@ def _in_form(op):
 
     def adapt(wrong):
         def whole(dy, dS, *given):
-            return wrong(adjoint, dy, dS, programs.Given(*given))
+            return wrong(adjoint, dy, dS, programs.SsdArguments(*given))
 
         vjp = gradient_form(op, whole)
         return lambda right, *args, **statics: vjp(*args, **statics)

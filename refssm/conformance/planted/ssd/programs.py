@@ -28,7 +28,7 @@ class InEach:
                 self.bugs += planting.bugs
 
 
-class Given(namedtuple("Given", "x log_a B C S0 resets chunk")):
+class SsdArguments(namedtuple("SsdArguments", "x log_a B C S0 resets chunk")):
     """The arguments of all operators together."""
 
     def but(self, **changes):
@@ -46,7 +46,7 @@ def in_form(op):
 
     def adapt(wrong):
         def whole(x, *given):
-            g = Given(x, *given)
+            g = SsdArguments(x, *given)
             return wrong(recurrence, g.but(chunk=max(x.shape[-2], 1)) if op in QUAD else g)
 
         program = _step(whole) if op in STEP else form(op, whole)

@@ -1,0 +1,362 @@
+"""A recurrence is its step: four operators follow from it, and their functions in every role.
+
+    y_k, S_k = step(x_k, S_{k-1})
+
+`name` runs from rest, `name_stateful` from a state (`name_from` where the states are the outputs),
+`name_packed` over sequences one after another; the step is an operator of its own. What differs
+between recurrences is declared; signatures, leading axes, traits, docstrings and arguments follow.
+
+A role brings two functions. What a form does not have is None:
+
+    run(arguments, state, resets, **statics) -> outputs, and the last state if there is a first
+    back(cotangents, arguments, state, resets, **statics) -> gradients for arguments and state
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from refssm._declaration.operator import Operator
+
+if TYPE_CHECKING:
+    from refssm.domains import Domain
+
+TIME = "l"  # the axis of a sequence
+TEXTS = {
+    "stateful": """Signature ``{signature}``: as `{name}`, with the state before the first input.
+        The next piece{step} starts from the last state, which includes the newest input (`{first}`
+        if l is 0).""",
+    "from": """Signature ``{signature}``: as `{name}`, with the state `{first}` before the first
+        input. A long sequence may be split anywhere: the last state of one piece is the `{first}`
+        of the next.""",
+    "packed": """Signature ``{signature}``: as `{name}`. `resets` is true, or an integer that is not
+        0, at the first step of each packed sequence; the very first step needs none. The state
+        before is dropped, not multiplied by 0, so nothing leaks, not even NaN. TypeError if
+        `resets` has another type.""",
+}
+LAST = " Types, units and errors are those of `{name}`. Source: [{citation}]."
+START = "from rest."  # the end of the formula; the other forms start otherwise
+STARTS = {
+    "stateful": "from the state {first}; and the last state.",
+    "from": "from the state {first}.",
+    "packed": "from rest where a sequence begins.",
+}
+GRADIENTS = {
+    "stateful": "As in `{name}_vjp`, with d{last} added to the cotangent of the last state.",
+    "from": "As in `{name}_vjp`; the cotangent that is left at the start is d{first}.",
+    "packed": "As in `{name}_vjp`; nothing flows back from the first step of a sequence.",
+}
+RETURNS = "Returns `({gradients})`, shaped like the arguments."
+
+
+@dataclass(frozen=True)
+class State:
+    """What a recurrence carries from one step to the next."""
+
+    letter: str  # "x": x0 before the first step, x before another one, x_next after it
+    dims: str  # core dimensions: "n", "p,n"
+    batch: str  # leading axes, as in `Operator.batch`
+    domain: Domain
+
+
+class Pair(NamedTuple):
+    """A function and its VJP."""
+
+    forward: Callable[..., Any]
+    vjp: Callable[..., Any]
+
+
+class Extra(NamedTuple):
+    """The argument that a form has besides those of the form from rest."""
+
+    name: str
+    dims: str
+    batch: str
+    domain: Domain
+
+
+@dataclass(frozen=True, eq=False)
+class Recurrence:
+    """What is declared of a recurrence, once.
+
+    `linear` has the groups of arguments in which the outputs are linear together with the state,
+    "B", or some outputs without it, "C->y"; `linear_from_rest` those that are so only from rest.
+    `tags` and `examples` have the keys plain, stateful, packed and step.
+    """
+
+    name: str
+    run: Callable[..., Any]
+    back: Callable[..., Any]
+    signature: str  # of the form from rest
+    inputs: Mapping[str, Domain]
+    batch: str
+    state: State
+    resets: Domain
+    linear: tuple[str, ...]
+    doc: str  # of the form from rest; its first line ends with "from rest."
+    vjp_doc: str
+    citation: str
+    citation_of_packed: str
+    tags: Mapping[str, tuple[str, ...]]
+    examples: Mapping[str, str]  # doctests, without the import
+    step: Pair | None = None  # one step and its VJP, by hand; None if another recurrence has it
+    step_inputs: Mapping[str, Domain] = field(default_factory=dict)  # drawn otherwise for a step
+    outputs: tuple[str, ...] = ("y",)
+    linear_from_rest: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset({"causal"})
+    same_as: Recurrence | None = None  # the recurrence whose rounding errors count
+
+    @cached_property
+    def operators(self) -> tuple[Operator, ...]:
+        """From rest, from a state, packed, and the step if it is declared here."""
+        return tuple(map(self._operator, self._functions))
+
+    def public(self) -> Iterator[Pair]:
+        """The functions with argument checks, in the order of `operators`."""
+        for op, (forward, vjp) in zip(self.operators, self._functions.values(), strict=True):
+            yield Pair(op.checked(forward), op.checked_vjp(vjp))
+
+    def mirrors(self, run: Callable, back: Callable, mirror: Callable) -> Iterator[Pair]:
+        """The functions of a mirror, each through its decorator `mirror(operator)`."""
+        pairs = self._forms(run, back)
+        if self.step:
+            pairs["step"] = self._step_by_scan(run, back)
+        for op, (forward, vjp) in zip(self.operators, pairs.values(), strict=True):
+            yield Pair(mirror(op)(forward), mirror(op)(vjp))
+
+    @cached_property
+    def _functions(self) -> dict[str, Pair]:
+        """The bare functions of the reference by form, with their docstrings."""
+        made = self._forms(self.run, self.back)
+        for form, (forward, vjp) in made.items():
+            forward.__doc__, vjp.__doc__ = self._doc(form), self._vjp_doc(form)
+        return made | ({"step": self.step} if self.step else {})
+
+    def _forms(self, run: Callable, back: Callable) -> dict[str, Pair]:
+        """The functions of a role by form, without the step."""
+        count, outputs = len(self.inputs), len(self.outputs)
+
+        def plain(*args, **statics):
+            return run(args, None, None, **statics)[0]
+
+        def plain_vjp(*args, **statics):
+            gradients = back(args[:outputs], args[outputs:], None, None, **statics)
+            return tuple(gradients[:count])
+
+        def stateful(*args, **statics):
+            results = run(args[:-1], args[-1], None, **statics)
+            return results[0] if self._all_states else tuple(results)
+
+        def stateful_vjp(*args, **statics):
+            cotangents, arguments = args[: -count - 1], args[-count - 1 : -1]
+            return tuple(back(cotangents, arguments, args[-1], None, **statics))
+
+        def packed(*args, **statics):
+            return run(args[:-1], None, args[-1], **statics)[0]
+
+        def packed_vjp(*args, **statics):
+            gradients = back(args[:outputs], args[outputs:-1], None, args[-1], **statics)
+            return *gradients[:count], None
+
+        made = {
+            "plain": Pair(plain, plain_vjp),
+            "stateful": Pair(stateful, stateful_vjp),
+            "packed": Pair(packed, packed_vjp),
+        }
+        return {form: self._named(form, pair, run.__module__) for form, pair in made.items()}
+
+    def _step_by_scan(self, run: Callable, back: Callable) -> Pair:
+        """The step of a mirror as its scan of length 1."""
+        *axes, out = (_time_axis(dims) for dims in (*self._dims, self._output_dims))
+        count = len(self.inputs)
+
+        def step(*args, **statics):
+            """A scan of length 1."""
+            y, *state = run(_lengthened(args[:-1], axes), args[-1], None, **statics)
+            return _only(y, out) if self._all_states else (_only(y, out), *state)
+
+        def step_vjp(*args, **statics):
+            """A scan of length 1."""
+            (dy, *rest), arguments = args[: -count - 1], _lengthened(args[-count - 1 : -1], axes)
+            cotangents = *_lengthened((dy,), [out]), *rest
+            gradients = back(cotangents, arguments, args[-1], None, **statics)
+            return tuple(_only(g, axis) for g, axis in zip(gradients, (*axes, 0), strict=True))
+
+        return self._named("step", Pair(step, step_vjp), run.__module__)
+
+    def _named(self, form: str, pair: Pair, module: str) -> Pair:
+        """The functions of a form, with their names and the arguments they take."""
+        statics = [inspect.Parameter(p, inspect.Parameter.KEYWORD_ONLY) for p in self.parameters]
+        cotangents = [f"d{y}" for y in self._outputs(form)]
+        for function, end, more in ((pair.forward, "", []), (pair.vjp, "_vjp", cotangents)):
+            function.__name__ = function.__qualname__ = f"{self._name(form)}{end}"
+            function.__module__ = module
+            names = [*more, *self._inputs(form)]
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            parameters = [*(inspect.Parameter(name, kind) for name in names), *statics]
+            function.__signature__ = inspect.Signature(parameters)  # pyright: ignore
+        return pair
+
+    def _operator(self, form: str) -> Operator:
+        """The declaration of one form."""
+        extra = self._extra(form)
+        return Operator(
+            reference=self._functions[form].forward,
+            signature=self._signature(form),
+            inputs=self._inputs(form),
+            parameters=self.parameters,
+            outputs=self._outputs(form),
+            form="" if form in ("plain", "packed") else self._kind(form),
+            batch=f"{self.batch}, {extra.batch}" if extra else self.batch,
+            traits=self._traits(form),
+            definition=self._definition(form),
+            citation=self._citation(form),
+            tags=self.tags[form],
+        )
+
+    @property
+    def _all_states(self) -> bool:
+        """True if the outputs are the states: the form from a state returns no other."""
+        return self.outputs == (self.state.letter,)
+
+    def _kind(self, form: str) -> str:
+        """The form's own name: the one from a state is "from" or "stateful"."""
+        return "from" if form == "stateful" and self._all_states else form
+
+    def _name(self, form: str) -> str:
+        if form == "step":
+            assert self.step is not None
+            return self.step.forward.__name__
+        return self.name if form == "plain" else f"{self.name}_{self._kind(form)}"
+
+    def _extra(self, form: str) -> Extra | None:
+        """The argument that the form from rest does not have."""
+        letter, dims, batch, domain = (getattr(self.state, f) for f in State.__annotations__)
+        return {
+            "stateful": Extra(f"{letter}0", dims, batch, domain),
+            "packed": Extra("resets", TIME, self.batch.split(",")[0].split()[0], self.resets),
+            "step": Extra(letter, dims, batch, domain),
+        }.get(form)
+
+    def _inputs(self, form: str) -> dict[str, Domain]:
+        extra = self._extra(form)
+        inputs = {**self.inputs, **(self.step_inputs if form == "step" else {})}
+        return inputs | ({extra.name: extra.domain} if extra else {})
+
+    def _outputs(self, form: str) -> tuple[str, ...]:
+        last = {"stateful": self.state.letter, "step": f"{self.state.letter}_next"}.get(form)
+        if self._all_states:
+            return (last,) if last else self.outputs
+        return (*self.outputs, last) if last else self.outputs
+
+    @property
+    def _dims(self) -> list[str]:
+        """The core dimensions of each input of the form from rest, "l,n"."""
+        return re.findall(r"\(([^)]*)\)", self.signature)[: len(self.inputs)]
+
+    @property
+    def _output_dims(self) -> str:
+        """The core dimensions of the output."""
+        return re.findall(r"\(([^)]*)\)", self.signature)[-1]
+
+    def _signature(self, form: str) -> str:
+        extra, dims, outputs = self._extra(form), self._dims, [self._output_dims]
+        if form == "step":
+            dims, outputs = [_without_time(d) for d in dims], [_without_time(outputs[0])]
+        if extra:
+            dims = [*dims, extra.dims]
+        if form in ("stateful", "step") and not self._all_states:
+            outputs += [self.state.dims]
+        return "->".join(",".join(f"({d})" for d in side) for side in (dims, outputs))
+
+    def _traits(self, form: str) -> frozenset[str]:
+        extra, stateful = self._extra(form), form in ("stateful", "step")
+        linear = [] if stateful else [*self.linear_from_rest]
+        for text in self.linear:
+            arguments, _, output = text.partition("->")
+            if not stateful:
+                linear.append(arguments)
+            elif output:
+                linear.append(text)
+            else:
+                linear.append(f"{arguments},{extra.name}" if extra else arguments)
+        if form in ("plain", "stateful"):
+            linear_only = self.traits | {"state"}
+        else:
+            linear_only = self.traits if form == "packed" else frozenset()
+        return frozenset(linear_only | {f"linear:{text}" for text in linear})
+
+    def _definition(self, form: str) -> Callable[..., Any] | None:
+        """The function whose rounding errors count, without this one's parameters."""
+        if self.same_as is None:
+            return None
+        reference = self.same_as._functions[form].forward
+        return lambda *args, **statics: reference(*args)
+
+    def _citation(self, form: str) -> str:
+        return self.citation_of_packed if form == "packed" else self.citation
+
+    def _said(self, form: str) -> dict[str, str]:
+        """What stands in the braces of a docstring."""
+        extra = self._extra(form)
+        return {
+            "name": self.name,
+            "signature": self._signature(form),
+            "first": extra.name if extra else "",
+            "last": self.state.letter,
+            "step": f", or `{self._name('step')}`," if self.step else "",
+            "citation": self._citation(form),
+            "gradients": ", ".join(
+                "None" if name == "resets" else f"d{name}" for name in self._inputs(form)
+            ),
+        }
+
+    def _doc(self, form: str) -> str:
+        """The docstring of a form: the formula, what differs, and the example."""
+        formula, _, text = inspect.cleandoc(self.doc).partition("\n\n")
+        if form != "plain":
+            kind, said = self._kind(form), self._said(form)
+            assert formula.endswith(START), f"{self.name}: its formula ends with {START!r}"
+            formula = formula.removesuffix(START) + STARTS[kind].format(**said)
+            text = fill(" ".join((TEXTS[kind] + LAST).split()).format(**said), 100)
+        return f"{formula}\n\n{text}\n\n>>> import refssm\n{inspect.cleandoc(self.examples[form])}"
+
+    def _vjp_doc(self, form: str) -> str:
+        """The docstring of a form's VJP."""
+        said = self._said(form)
+        first = self.vjp_doc if form == "plain" else GRADIENTS[self._kind(form)].format(**said)
+        return f"{inspect.cleandoc(first)}\n\n{RETURNS.format(**said)}"
+
+
+def _without_time(dims: str) -> str:
+    """ "l,n" -> "n"."""
+    return ",".join(d for d in dims.split(",") if d != TIME)
+
+
+def _time_axis(dims: str) -> int:
+    """The axis of time, counted from the end; 0 if there is none."""
+    names = dims.split(",")
+    return names.index(TIME) - len(names) if TIME in names else 0
+
+
+def _lengthened(arrays: Sequence[Any], axes: Sequence[int]) -> tuple[Any, ...]:
+    """Each array with an axis of time of length 1 where it has one."""
+    return tuple(
+        _indexed(x, None, axis) if axis else x for x, axis in zip(arrays, axes, strict=True)
+    )
+
+
+def _only(array: Any, axis: int) -> Any:
+    """The array at the only time."""
+    return _indexed(array, 0, axis) if axis else array
+
+
+def _indexed(array: Any, index: int | None, axis: int) -> Any:
+    return array[(..., index, *[slice(None)] * (-axis - 1))]
