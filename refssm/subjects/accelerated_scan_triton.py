@@ -8,6 +8,6 @@ from refssm.testing import implements
 
 
 @implements("linear_scan", **KERNEL)
-def linear_scan(a, b):
+def triton_scan(a, b):
     """scan(gates, tokens) of (B, C, T), where T is a power of two."""
     return scan(*gates_and_tokens(a, b))

@@ -13,8 +13,8 @@ BEFORE, TODAY = "refssm.conformance.subjects.", "refssm.subjects."
 FORMS = ("_stateful", "_from")
 PLACES = """
 accelerated_scan: accelerated_scan_ref
-accelerated_scan_triton: accelerated_scan_triton
-accelerated_scan_warp: accelerated_scan_kernels
+accelerated_scan_triton: accelerated_scan_triton linear_scan=triton_scan
+accelerated_scan_warp: accelerated_scan_kernels linear_scan=warp_scan
 annotated_s4: annotated_s4_kernels, annotated_s4_scan, annotated_s4_dplr, annotated_s4_dss
 annotated_s4: annotated_s4_s4d diagonal_kernel_zoh_real=s4d_kernel
 annotated_s4: annotated_s4_s4d_zoh diagonal_kernel_zoh_real=s4d_kernel_zoh
@@ -90,9 +90,11 @@ scipy: scipy_dlsim linear_scan=dlsim, scipy_oaconvolve causal_convolution=oaconv
 scipy: scipy_linalg discretize_zoh=expm
 stablessm: stable_ssm_kernel diagonal_kernel_zoh_real=kernel_exp
 stablessm: stable_ssm_softplus diagonal_kernel_zoh_real=kernel_softplus
-torch_associative: torch_associative_dense, torch_associative_scan
+torch_associative: torch_associative_dense
+torch_associative: torch_associative_scan linear_scan=associative_scan
 torch_kernels: torch_dplr, torch_dplr_resolvents, torch_kernels
-torch_scans: torch_conv1d, torch_fft, torch_loop, torch_selective_scan, torch_ssd
+torch_scans: torch_conv1d, torch_fft, torch_selective_scan, torch_ssd
+torch_scans: torch_loop linear_scan=loop
 transformers: transformers_mamba, transformers_mamba2, transformers_mamba_block
 """
 

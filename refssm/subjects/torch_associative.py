@@ -2,7 +2,7 @@
 """torch._higher_order_ops.associative_scan, if this PyTorch has it: recurrences by a tree."""
 
 import torch
-from torch._higher_order_ops.associative_scan import associative_scan
+from torch._higher_order_ops.associative_scan import associative_scan as by_tree
 
 from refssm.testing import implements
 
@@ -13,11 +13,11 @@ def _after(first, second):
 
 
 @implements("linear_scan", framework="torch", vjp=True)
-def linear_scan(a, b):
+def associative_scan(a, b):
     """associative_scan along time; combine_mode "generic" works without a GPU."""
     dtype = torch.result_type(a, b)
     a, b = torch.broadcast_tensors(a.to(dtype), b.to(dtype))
-    return associative_scan(_after, (a, b), dim=a.ndim - 2, combine_mode="generic")[1]
+    return by_tree(_after, (a, b), dim=a.ndim - 2, combine_mode="generic")[1]
 
 
 def _after_dense(first, second):
@@ -33,4 +33,4 @@ def dense_scan(A, b):
     l, n = b.shape[-2:]
     A = A.to(dtype)[..., None, :, :].expand(*batch, l, n, n)
     b = b.to(dtype).expand(*batch, l, n)
-    return associative_scan(_after_dense, (A, b), dim=len(batch), combine_mode="generic")[1]
+    return by_tree(_after_dense, (A, b), dim=len(batch), combine_mode="generic")[1]

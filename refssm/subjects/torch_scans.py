@@ -20,13 +20,13 @@ def _looped(a, b, x):
 
 
 @implements("linear_scan", **DECLARED)
-def linear_scan(a, b):
+def loop(a, b):
     """A loop over time, the most common way to write a scan, from a zero state."""
     return _looped(a, b, torch.zeros_like(b[..., 0, :], dtype=torch.result_type(a, b)))
 
 
 @implements("linear_scan_from", **DECLARED)
-def linear_scan_from(a, b, x0):
+def loop_from(a, b, x0):
     """The loop from x0."""
     return _looped(a, b, x0.to(torch.result_type(a, x0)))
 

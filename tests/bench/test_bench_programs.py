@@ -119,6 +119,14 @@ def test_peers_are_the_plug_ins_that_name_the_operator_or_say_why_not(monkeypatc
     assert [p.label for p in peers(operator_named("hippo_legs"))] == []
 
 
+def test_two_functions_of_a_library_have_two_labels():
+    found = [p for p in peers(operator_named("causal_convolution")) if isinstance(p, Program)]
+    mine = {p.label: p.target for p in found if p.library == "scipy"}
+    assert mine == {
+        f"scipy: {name}": f"refssm.subjects.scipy::{name}" for name in ("fftconvolve", "oaconvolve")
+    }
+
+
 def test_a_plug_in_that_cannot_be_imported_is_a_row(monkeypatch):
     def fails(target, told):
         raise UsageError(f"{target}: importing it raised ImportError: no symbol")

@@ -33,6 +33,13 @@ def test_every_plugin_of_today_had_a_former_name():
     assert set(CLONES) <= set(MODULES)
 
 
+@pytest.mark.parametrize("table", [MODULES, KERNELS], ids=["libraries", "kernels"])
+def test_no_two_functions_of_a_library_have_one_operator_and_one_name(table):
+    for files in table.values():
+        named = [pair for file in files for pair in operators(file).items()]
+        assert len({*named}) == len(named)
+
+
 @pytest.mark.parametrize("old", former.places())
 def test_a_former_name_leads_to_a_function_of_the_same_operator(old):
     place = former.places()[old]
