@@ -115,7 +115,8 @@ tables: .venv/installed  ## generated tables in docs: operators, checks, contrac
 
 pictures: .venv/developing  ## the picture in docs/judge.md and those in docs/gallery
 	$(WITH_TESTS) $(BIN)/python -m docs.build.pictures
-	$(BIN)/python -m refssm.gallery
+	$(BIN)/python -m docs.build.gallery
+	$(BIN)/python -m docs.build.experiments
 
 benchmarks: .venv/benchmarking  ## time all operators of docs/benchmarks.md on an idle machine, with JAX and PyTorch
 	$(BIN)/refssm bench --sizes paper --peers --vjp --growth --json docs/benchmarks.json --plot docs/pictures/benchmarks.svg

@@ -190,6 +190,7 @@ def test_every_page_that_the_readme_links_exists():
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+EXAMPLE = ROOT / "docs/examples/new_operator"
 WHAT_FOLLOWS = """
 import runpy
 import refssm
@@ -210,18 +211,12 @@ for name, fact in runpy.run_path("tests/test_response.py").items():
 @pytest.mark.long
 def test_the_example_of_a_new_operator_is_judged_right_and_all_else_follows(tmp_path):
     pytest.importorskip("flint")
-    page = (ROOT / "docs/adding_an_operator.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^`([\w/]+\.pyi?)`[^\n]*\n\n```python\n(.*?)```", page, re.M | re.S)
     for folder in ("refssm", "tests/honest"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pyc*"))
-    for name, text in blocks:
-        path = tmp_path / name
-        if not path.exists() or name.endswith("i"):  # append to the list at its end
-            path.write_text(
-                (path.read_text(encoding="utf-8") if path.exists() else "") + text, encoding="utf-8"
-            )
-    with (tmp_path / "refssm/domains/systems.py").open("a", encoding="utf-8") as domains:
-        domains.write(dict(blocks)["refssm/domains/systems.py"])
+    for path in sorted(path for path in EXAMPLE.rglob("*.py*") if path.suffix in (".py", ".pyi")):
+        place = tmp_path / path.relative_to(EXAMPLE)
+        with place.open("a", encoding="utf-8") as file:  # two of them add to a file that is there
+            file.write(path.read_text(encoding="utf-8"))
     with (tmp_path / "refssm/domains/__init__.py").open("a", encoding="utf-8") as exports:
         exports.write("\nfrom refssm.domains.systems import times\n")
     assert run(tmp_path, "-c", WHAT_FOLLOWS.format(here=str(tmp_path))).split() == [
@@ -229,6 +224,15 @@ def test_the_example_of_a_new_operator_is_judged_right_and_all_else_follows(tmp_
     ]  # fmt: skip
     for module in ("refssm.response", "refssm.jit.response"):
         run(tmp_path, "-m", "refssm", "verify", module, "--profile", "quick")
+
+
+def test_the_page_says_how_many_lines_each_file_of_its_example_has():
+    page = (ROOT / "docs/adding_an_operator.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w/]+\.pyi?)` \| (\d+) \|", page, re.MULTILINE)
+    found = [path for path in EXAMPLE.rglob("*.py*") if path.suffix in (".py", ".pyi")]
+    told = {EXAMPLE / name: int(lines) for name, lines in rows}
+    assert told == {p: len(p.read_text(encoding="utf-8").splitlines()) for p in found}
+    assert len(page.splitlines()) <= 200
 
 
 def run(folder, *command):

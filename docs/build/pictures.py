@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from docs.build.accepted import Errors, draw
 from refssm.conformance.judging.expected import expect, unit_roundoff
-from refssm.gallery.accepted import Errors, draw
 from refssm.scan import LINEAR_SCAN
 
 PICTURE = Path("docs/pictures/judge.svg")

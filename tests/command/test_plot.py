@@ -12,7 +12,8 @@ import refssm
 
 pytest.importorskip("matplotlib")
 
-from refssm.gallery import basis, drawing, kernels, memory, scalings, spectrum
+from docs.build import scalings
+from refssm.gallery import basis, drawing, kernels, memory, spectrum
 
 STORED = sorted((Path(__file__).parents[2] / "docs/pictures").glob("*.svg"))
 PICTURES = ("memory", "basis", "kernels", "spectrum")

@@ -5,6 +5,7 @@ import numpy as np
 from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each
 from refssm.conformance.planted.arithmetic import bfloat16, float16, single, tf32
 from refssm.conformance.planted.planting import every_third_call, in_memory_order, of_result
+from refssm.conformance.planted.recurrences import complex_starts, starts
 from refssm.conformance.planted.scan import programs
 from refssm.conformance.planted.scan.programs import by_step, decay_at, from_rest, same
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
@@ -183,16 +184,12 @@ BOTH = {
 }  # fmt: skip
 FROM = {
     "value": [
-        ("state_ignored", "x0 taken as zero", {"x0": programs.zero}),
+        *starts("x0", core=1),
         ("state_undecayed", "x_0 = x0 + b_0", decay_at(lambda k, l: k == 0, 1)),
-        ("state_ignored_in_batch_of_one", "x0 taken as zero where the batch is 1",
-         {"x0": programs.zero_if_alone}),
-        ("state_in_half", "x0 rounded to float16", {"x0": float16}),
         ("state_every_step", "x0 added at every step",
          lambda right, a, b, x0: right(a, b + x0[..., None, :], 0 * x0)),
     ],
-    "value[complex64]": [("state_real", "the imaginary part of x0 dropped",
-                          {"x0": lambda x0: x0.real.astype(x0.dtype)})],
+    "value[complex64]": complex_starts("x0"),
     "gradient": [
         ("state_gradient_undecayed", "dx0 = g_0", programs.start_undecayed),
         ("state_gradient_missing", "dx0 = 0", {"x0": np.zeros_like}),

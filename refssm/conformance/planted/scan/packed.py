@@ -5,6 +5,7 @@ import numpy as np
 from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.planting import of_result
+from refssm.conformance.planted.recurrences import RESETS
 from refssm.conformance.planted.scan import programs
 from refssm.conformance.planted.scan.programs import same
 from refssm.scan import LINEAR_SCAN_PACKED, LINEAR_STEP
@@ -20,11 +21,6 @@ def _by_step(step):
         return programs.stepwise(lambda k, *given: step(k, *given, first[..., k, :]), a, b, rest)
 
     return stepped
-
-
-def _on_grid(size, on=True):
-    """Only the resets at multiples of `size`, or only the others."""
-    return lambda resets: np.where((np.arange(resets.shape[-1]) % size == 0) == on, resets, False)
 
 
 def _with_chunks_that_have_one(resets):
@@ -47,30 +43,17 @@ def _flags_not_combined(right, a, b, resets):
 
 
 PACKED.plant(
-    ("reset_ignored", "no resets at all", {"resets": np.zeros_like}),
-    ("reset_late", "the state forgotten one step after the reset",
-     {"resets": lambda r: np.roll(r, 1, -1)}),
-    ("reset_early", "the state forgotten one step before the reset",
-     {"resets": lambda r: np.roll(r, -1, -1)}),
-    *((f"reset_lost_at_{n}", f"resets at multiples of {n} ignored", {"resets": _on_grid(n, False)})
-      for n in (16, 64)),
-    *((f"reset_on_grid_{n}", f"resets seen only at multiples of {n}", {"resets": _on_grid(n)})
-      for n in (16, 64)),
+    *RESETS,
     ("reset_of_chunk_start", "a chunk of 64 with a reset in it begins from rest",
      {"resets": _with_chunks_that_have_one}),
-    ("leaks_once", "the second reset not seen",
-     {"resets": lambda r: (r != 0) & (np.cumsum(r != 0, axis=-1) != 2)}),
     ("flags_not_combined", "an associative scan that sees the last step's flag only",
      _flags_not_combined),
-    ("reset_of_first_batch", "the first row's resets for all",
-     {"resets": lambda r: np.broadcast_to(r[:1], r.shape) if r.ndim > 1 else r}),
     ("input_dropped", "x_k = 0 at a reset",
      lambda right, a, b, r: right(a, np.where(r[..., None], 0, b).astype(b.dtype), r)),
     ("first_dropped", "x_0 = 0 where the first step is flagged", lambda right, a, b, r:
      right(a, b * ((r == 0) | (np.arange(r.shape[-1]) > 0))[..., None], r)),
     ("input_decays", "the input decays at a reset",
      lambda right, a, b, r: right(a, np.where(r[..., None], a * b, b), r)),
-    ("flags_turned", "true where a sequence goes on", {"resets": lambda r: r == 0}),
     ("half_forgotten", "the state halved at a reset", lambda right, a, b, r:
      right(np.where(r[..., None], a / 2, a), b, np.zeros_like(r))),
     ("carry_lost_64", "the carry lost at chunks of 64",

@@ -4,10 +4,10 @@ import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.planting import of_each_result
+from refssm.conformance.planted.recurrences import shifted
 from refssm.conformance.planted.selective_scan import operators as on
 from refssm.conformance.planted.selective_scan.adjoint import RIGHT, changed, sigmoid, star, vjp_as
 from refssm.conformance.planted.selective_scan.programs import Bugs, real
-from refssm.conformance.planted.selective_scan.state import late
 
 GRADIENTS = Bugs(vjp_as)
 plant = GRADIENTS.plant
@@ -116,7 +116,7 @@ plant(on.PACKED,
       ("leaks", "the gradient of one sequence in the one before",
        lambda right, *args: right(*args[:-1], np.zeros_like(args[-1]))),
       ("reset_late", "the adjoint cut one step late",
-       lambda right, *args: right(*args[:-1], late(args[-1]))),
+       lambda right, *args: right(*args[:-1], shifted(args[-1], 1))),
       ("decay_at_reset", "ddt of the decay at a reset too", changed(dt=_through_resets)),
       by="gradient")  # fmt: skip
 plant(on.GATED,

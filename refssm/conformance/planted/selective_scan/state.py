@@ -3,17 +3,20 @@
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
+from refssm.conformance.planted.recurrences import (
+    COMPLEX_LASTS,
+    RESETS,
+    complex_starts,
+    lasts,
+    starts,
+)
 from refssm.conformance.planted.selective_scan import operators as on
 from refssm.conformance.planted.selective_scan.forms import biased
-from refssm.conformance.planted.selective_scan.programs import Around, Bugs, parts, real, unrolled
+from refssm.conformance.planted.selective_scan.programs import Around, Bugs, parts, unrolled
 from refssm.conformance.planted.selective_scan.right import discrete
 
 STATES = Bugs()
 plant = STATES.plant
-
-
-def _first_member(x):
-    return np.broadcast_to(x[:1], x.shape) if x.ndim > 1 else x
 
 
 def _in_first_output(right, u, dt, A, B, C, x0, resets):
@@ -24,22 +27,17 @@ def _in_first_output(right, u, dt, A, B, C, x0, resets):
 
 
 plant(on.STATEFUL,
-      ("start_ignored", "x0 taken as zero", {"x0": lambda x: 0 * x}),
-      ("start_ignored_in_batch_of_one", "x0 taken as zero where the batch is 1",
-       {"x0": lambda x: x * (x.shape[0] != 1) if x.ndim > 1 else x}),
-      ("start_of_first_batch", "the first member's x0 for all", {"x0": _first_member}),
+      *starts("x0", core=1),
       ("start_undecayed", "x_0 = x0 + dt u B",
        parts(update=lambda k, a, x, b: (x if k == 0 else a * x) + b)),
       ("start_at_every_step", "x0 added at every step", lambda right, *args:
        right(*args, update=lambda k, a, x, b: a * x + b + (k > 0) * args[5])),
       ("start_in_first_output", "x0 seen by the first output only", _in_first_output))  # fmt: skip
-for _on, _x in ((on.STATEFUL, "x0"), (on.STEP, "x")):
-    plant(_on,
-          ("start_in_bfloat16", "x0 rounded to bfloat16", {_x: bfloat16}),
-          ("start_in_float16", "x0 rounded to float16", {_x: float16}))  # fmt: skip
-    plant(_on, ("start_conjugate", "x0* for x0", {_x: np.conj}), by="value[complex64]")
-plant(on.STATEFUL, ("start_real", "the imaginary part of x0 dropped", {"x0": real}),
-      by="value[complex64]")  # fmt: skip
+plant(on.STATEFUL, *complex_starts("x0"), by="value[complex64]")
+plant(on.STEP,
+      ("start_in_bfloat16", "x rounded to bfloat16", {"x": bfloat16}),
+      ("start_in_float16", "x rounded to float16", {"x": float16}))  # fmt: skip
+plant(on.STEP, ("start_conjugate", "x* for x", {"x": np.conj}), by="value[complex64]")
 
 
 def ends(last):
@@ -80,17 +78,9 @@ plant(on.STATEFUL,
             x * np.exp(dt[..., -1, None] * A) ** (-u.shape[-1] % 32))),
       ("last_decayed_again", "the last state decayed once more",
        ends(lambda x, u, dt, A, *others: np.exp(dt[..., -1, None] * A) * x)),
-      ("last_in_bfloat16", "the last state rounded to bfloat16", ends(lambda x, *_: bfloat16(x))),
-      ("last_in_float16", "the last state rounded to float16", ends(lambda x, *_: float16(x))),
       ("last_is_start", "x0 returned for the last state", ends(_start)),
-      ("last_of_first_member", "the first member's last state for all",
-       ends(lambda x, *_: _first_member(x).copy())),
-      ("last_reversed", "the entries of the last state the other way round",
-       ends(lambda x, *_: x[..., ::-1].copy())), by="state")  # fmt: skip
-plant(on.STATEFUL,
-      ("last_conjugate", "the last state conjugated", ends(lambda x, *_: x.conj())),
-      ("last_real", "the real part of the last state", ends(lambda x, *_: real(x))),
-      by="state[complex64]")  # fmt: skip
+      *lasts(core=1), by="state")  # fmt: skip
+plant(on.STATEFUL, *COMPLEX_LASTS, by="state[complex64]")
 
 
 def _in_place(x, u, dt, A, B, C, x0, resets):
@@ -110,18 +100,6 @@ plant(on.STEP, ("state_in_place", "the state updated in the memory of the argume
                 ends(lambda x, *args: _in_place(x, *args).copy())), by="unchanged")  # fmt: skip
 plant(on.STEP, ("state_is_argument", "the state returned lies in the argument's memory",
                 ends(_in_place)), by="alias")  # fmt: skip
-
-
-def late(r):
-    """Each reset one step later."""
-    return np.concatenate([0 * r[..., :1], r[..., :-1]], axis=-1) != 0
-
-
-def _on_grid(r):
-    """A reset moved to the start of its block of 16 steps."""
-    k = np.arange(r.shape[-1])
-    starts = np.add.reduceat(r, k[::16], axis=-1) > 0
-    return np.where(k % 16 == 0, np.repeat(starts, 16, axis=-1)[..., : k.size], False)
 
 
 def _decay_times(factor):
@@ -145,21 +123,7 @@ def _nan_leaks(right, u, *others):
 
 
 plant(on.PACKED,
-      ("resets_ignored", "one sequence throughout", {"resets": lambda r: r & False}),
-      ("reset_late", "the state dropped one step late", {"resets": late}),
-      ("reset_early", "the state dropped one step early",
-       {"resets": lambda r: np.concatenate([r[..., 1:], 0 * r[..., :1]], axis=-1) != 0}),
-      ("reset_on_grid", "the state dropped at the beginning of the block of 16",
-       {"resets": _on_grid}),
-      ("reset_within_64", "resets beyond the first chunk of 64 lost",
-       {"resets": lambda r: r & (np.arange(r.shape[-1]) < 64)}),
-      ("first_reset_only", "only the first reset taken",
-       {"resets": lambda r: r & (np.cumsum(r, axis=-1) <= 1)}),
-      ("last_reset_only", "only the last reset taken",
-       {"resets": lambda r: r & (np.cumsum(r[..., ::-1], axis=-1)[..., ::-1] <= 1)}),
-      ("resets_of_first_batch", "the first member's resets for all",
-       {"resets": lambda r: r & False | r[:1]}),
-      ("resets_inverted", "dropped where the sequence goes on", {"resets": np.logical_not}),
+      *RESETS,
       ("reset_by_small_decay", "the decay times e^(−10) at a reset", _decay_times(np.exp(-10))),
       ("step_masked", "dt set to 0 at a reset, and nothing else",  # nor is the input taken
        lambda right, u, dt, A, B, C, x0, resets:
@@ -171,8 +135,6 @@ plant(on.PACKED,
 plant(on.PACKED,
       ("reset_by_zero_decay", "the decay multiplied by 0: NaN leaks", _decay_times(0)),
       ("nan_leaks", "NaN of the first sequence masked by 0 · x", _nan_leaks), by="nan")  # fmt: skip
-plant(on.PACKED[:1], ("reset_lost_on_grid", "resets at multiples of 16 lost",
-                      {"resets": lambda r: r & (np.arange(r.shape[-1]) % 16 != 0)}))  # fmt: skip
 plant(on.PACKED[1:],
       ("bias_at_padding", "dt_bias only where dt is positive, as after masking the pre-activation",
        Around(before=lambda dt, dt_bias:

@@ -5,11 +5,17 @@ The check `value` compares only the outputs, `state` the last state.
 
 import numpy as np
 
-from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.planting import of_result
+from refssm.conformance.planted.recurrences import (
+    COMPLEX_LASTS,
+    RESETS,
+    complex_starts,
+    lasts,
+    starts,
+)
 from refssm.conformance.planted.ssd import programs
 from refssm.conformance.planted.ssd.operators import CHUNK_PACKED, PACKED, STATEFUL
-from refssm.conformance.planted.ssd.programs import by_chunks, earlier, state_as, unbroken, zero
+from refssm.conformance.planted.ssd.programs import by_chunks, state_as, unbroken
 
 STATE = programs.InEach(programs.in_form)
 
@@ -45,9 +51,6 @@ LAST_STATES = [
     ("transposed", "returned as (n, p) where p = n", _ending(programs.turned_if_square)),
     ("input_only", "the last input only",
      state_as(lambda g: g.but(x=np.where(_last(g)[:, None], g.x, 0), S0=0 * g.S0))),
-    ("in_bfloat16", "rounded to bfloat16", _ending(bfloat16)),
-    ("in_float16", "rounded to float16", _ending(float16)),
-    ("zero", "zeros", _ending(zero)),
     ("at_padding", "where log_a was last not 0",
      state_as(lambda g: g.but(x=np.where((g.log_a == 0)[..., None], 0, g.x)))),
     ("of_whole_chunks", "that of the last whole chunk",
@@ -56,20 +59,15 @@ LAST_STATES = [
 ]  # fmt: skip
 STATE.plant(
     *((f"last_state_{n}", f"the last state: {what}", wrong) for n, what, wrong in LAST_STATES),
+    *lasts(core=2),
     of=STATEFUL, by="state",
 )  # fmt: skip
-STATE.plant((STATEFUL, "last_state_conjugated", "the last state conjugated", _ending(np.conj)),
-            by="state[complex64]")  # fmt: skip
+STATE.plant(*COMPLEX_LASTS, of=STATEFUL, by="state[complex64]")
 STATE.plant(
-    ("start_ignored", "S0 taken as zero", {"S0": zero}),
-    ("start_ignored_in_batch_of_one", "S0 taken as zero where the batch is 1",
-     {"S0": lambda S: S * (S.ndim < 3 or S.shape[0] != 1)}),
-    ("start_in_float16", "S0 rounded to float16", {"S0": float16}),
+    *starts("S0", core=2),
     ("start_transposed", "S0 read as (n, p) where p = n", {"S0": programs.turned_if_square}),
     ("start_of_first_head", "S0 that of the first head for all",
      {"S0": lambda S: np.broadcast_to(S[..., :1, :, :], S.shape) if S.ndim > 2 else S}),
-    ("start_of_first_in_batch", "S0 that of the first member of the batch for all",
-     {"S0": lambda S: np.broadcast_to(S[:1], S.shape) if S.ndim > 2 else S}),
     ("start_undecayed", "S_0 = S0 + x_0 B_0ᵀ",
      lambda right, g: right(g.but(log_a=np.where(np.arange(g.x.shape[-2]) == 0, 0, g.log_a)))),
     ("left_padding_cut", "S0 does not decay before the first x that is not 0",
@@ -81,8 +79,7 @@ STATE.plant(
      {"S0": lambda S: np.swapaxes(S, -4, -3).reshape(S.shape) if S.ndim > 3 else S}),
     of=STATEFUL,
 )  # fmt: skip
-STATE.plant((STATEFUL, "start_real", "the imaginary part of S0 dropped",
-             {"S0": lambda S: S.real.astype(S.dtype)}), by="value[complex64]")  # fmt: skip
+STATE.plant(*complex_starts("S0"), of=STATEFUL, by="value[complex64]")
 
 
 # packed sequences: what leaks across a reset, and where
@@ -111,19 +108,7 @@ def _parity(right, g):
 
 
 STATE.plant(
-    ("reset_ignored", "resets ignored", {"resets": np.zeros_like}),
-    ("reset_late", "a reset one step late", {"resets": earlier}),
-    ("reset_early", "a reset one step early",
-     {"resets": lambda r: earlier(r[..., ::-1])[..., ::-1]}),
-    ("reset_first_only", "only the first reset taken",
-     {"resets": lambda r: r & (np.cumsum(r, axis=-1) == 1)}),
-    ("reset_of_first_in_batch", "the resets of the first member of the batch for all",
-     {"resets": lambda r: np.broadcast_to(r[:1], r.shape) if r.ndim > 1 else r}),
-    ("reset_at_last_step_lost", "a sequence of one step at the end joined to the one before",
-     {"resets": lambda r: r & (np.arange(r.shape[-1]) < r.shape[-1] - 1)}),
-    ("reset_beside_a_reset_lost", "of two resets in a row only the first taken",
-     {"resets": lambda r: r & ~earlier(r)}),
-    ("reset_turned", "resets read as masks: 0 where a sequence begins", {"resets": np.logical_not}),
+    *RESETS,
     ("off_the_grid", "resets only where a chunk begins",
      _where_in_chunk(lambda place, chunk: place == 0)),
     ("on_the_grid", "no reset where a chunk begins",

@@ -1,4 +1,4 @@
-"""`python -m refssm.experiments`: draw the pictures of `docs/hankel_and_hope.md`, seed 0."""
+"""`make pictures`: draw the pictures of `docs/hankel_and_hope.md`, seed 0."""
 
 from pathlib import Path
 

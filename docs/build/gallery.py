@@ -1,4 +1,4 @@
-"""`python -m refssm.gallery`: draw the pictures of `docs/gallery`."""
+"""`make pictures`: draw the pictures of `docs/gallery`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`python -m refssm.gallery.scalings`: a memory's correct digits in single precision, by scaling.
+"""`python -m docs.build.scalings`: a memory's correct digits in single precision, by scaling.
 
 The same memory runs in single and in double precision: zero-order hold, then the recurrence. Its
 states are scaled back; the error is relative to the norm of the last state.
