@@ -13,7 +13,7 @@ SSKernelShift = module("H3", "src.models.ssm.ss_kernel_shift").SSKernelShift
 diagonal = module("H3", "src.models.ssm.ss_kernel_diag")
 
 
-class Held:
+class ShiftParameters:
     """What SSKernelShift.forward reads, with tensors for its parameters."""
 
     def __init__(self, B, C):
@@ -26,7 +26,7 @@ class Held:
 )
 def shift_kernel(B, C, *, l):
     """SSKernelShift.forward without a state, by FFT."""
-    return SSKernelShift.forward(Held(*torch.broadcast_tensors(B, C)), L=l)[0][0]
+    return SSKernelShift.forward(ShiftParameters(*torch.broadcast_tensors(B, C)), L=l)[0][0]
 
 
 @implements(

@@ -16,7 +16,7 @@ WEIGHTS = "embedding in_proj conv conv_bias x_proj dt_proj dt_bias A D out_proj 
 BUFFERS = "input hidden_state xz x_db dt dA dB temp y logits conv_state ssm_state"
 
 
-class Config(ctypes.Structure):
+class ModelConfig(ctypes.Structure):
     """The struct Config."""
 
     _fields_ = [(name, ctypes.c_int) for name in SIZES.split()]
@@ -28,16 +28,16 @@ class Weights(ctypes.Structure):
     _fields_ = [(name, FLOATS) for name in WEIGHTS.split()]
 
 
-class State(ctypes.Structure):
+class RunState(ctypes.Structure):
     """The struct RunState."""
 
     _fields_ = [(name, FLOATS) for name in BUFFERS.split()]
 
 
-class Mamba(ctypes.Structure):
+class Whole(ctypes.Structure):
     """The struct Mamba, without the file that the weights come from."""
 
-    _fields_ = [("config", Config), ("weights", Weights), ("state", State)]
+    _fields_ = [("config", ModelConfig), ("weights", Weights), ("state", RunState)]
 
 
 def compiled():
@@ -90,8 +90,8 @@ def mamba_layer_stateful(
     weights = W_in.T, k[:, ::-1], k_bias, x_proj, W_dt.T, dt_bias, -np.exp(log_rate), D, W_out.T
     weights = [np.array(w, np.float32, order="C") for w in weights]
     names = WEIGHTS.split()[1 : 1 + len(weights)]
-    model = Mamba(
-        Config(n_layers=1, dim=h, d_inner=e, dt_rank=r, d_state=n, d_conv=t),
+    model = Whole(
+        ModelConfig(n_layers=1, dim=h, d_inner=e, dt_rank=r, d_state=n, d_conv=t),
         Weights(**dict(zip(names, map(pointer, weights), strict=True))),
     )
     C.malloc_run_state(ctypes.byref(model.state), ctypes.byref(model.config))

@@ -77,7 +77,7 @@ def diagonal_kernel_bilinear_real(w, B, C, dt, *, l):
     return kernel(w, B, C, dt, l, "bilinear")
 
 
-class Held(s4.SSMKernelDPLR):
+class ParametersDPLR(s4.SSMKernelDPLR):
     """SSMKernelDPLR with tensors for its parameters, and Q of its own in place of P*."""
 
     def __init__(self, theta, P, Q, B, C, dt, l_kernel, l_max):
@@ -114,13 +114,13 @@ DPLR = {
 @implements("dplr_kernel", **DPLR)
 def dplr_kernel(w, P, Q, B, C, dt, *, l):
     """SSMKernelDPLR's first call, which replaces C by C̃ = C (I − Ā^l) without a gradient."""
-    return Held(w, P, Q, B, C, dt, 0, l)(L=l)[0][0]
+    return ParametersDPLR(w, P, Q, B, C, dt, 0, l)(L=l)[0][0]
 
 
 @implements("dplr_kernel_aliased", vjp=True, **DPLR)
 def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
     """SSMKernelDPLR's every other call, where C is C̃, as it trains."""
-    return Held(w, P, Q, B, C, dt, l, l)(L=l)[0][0]
+    return ParametersDPLR(w, P, Q, B, C, dt, l, l)(L=l)[0][0]
 
 
 @implements(
