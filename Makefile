@@ -56,7 +56,7 @@ endef
 	$(call install,package)
 
 MIRRORS := scan::linear_scan cauchy::cauchy_kernel selective_scan::selective_scan
-SCIPY := refssm.conformance.subjects.scipy_signal::causal_convolution
+SCIPY := refssm.subjects.scipy::fftconvolve
 # one screen: a test counts its lines
 verify: .venv/installed  ## judge real code: three mirrors of ours, SciPy, a wrong scan
 	@echo "--- three mirrors and SciPy's FFT convolution: right (exit code 0)"

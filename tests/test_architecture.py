@@ -22,12 +22,14 @@ SATELLITES = (
     "jit",
     "layers",
     "training",
+    "subjects",
     "conformance",
     "bench",
     "gallery",
     "experiments",
 )
-BELOW_BENCH = ("conformance", "jit", "layers", "training")
+BELOW_BENCH = ("conformance", "subjects", "jit", "layers", "training")
+TABLES = ("clones", "former", "libraries")  # a plug-in is imported by its name, by nobody else
 NEVER_LOADED = (
     "numba",
     "matplotlib",
@@ -69,12 +71,16 @@ def violations(path):
         below = {"gallery"} if role == "gallery" else {"gallery", "layers", "training", role}
         others = {*SATELLITES, "oracle", "command"} - below
         return foreign(names, "matplotlib") + [n for n in ours if part(n) in others]
+    if role == "subjects":  # of the judge a plug-in sees what authors see: refssm.testing
+        others = {*SATELLITES, "oracle", "command"} - {"subjects"}
+        mine = {"testing", "adapters"} if path.stem in TABLES else set()
+        return [n for n in ours if part(n) in others | mine]
     if role == "conformance":
-        return [n for n in ours if part(n) in ("bench", "command")]
+        return [n for n in ours if part(n) in ("bench", "command")] + plugins(ours)
     if role == "bench":
         others = {*SATELLITES, "oracle", "command"} - {"bench", *BELOW_BENCH}
         drawn = [n for n in names if n.split(".")[0] == "matplotlib"]
-        return drawn + [n for n in ours if part(n) in others]
+        return drawn + [n for n in ours if part(n) in others] + plugins(ours)
     if role in ("layers", "training"):
         others = {*SATELLITES, "oracle", "command"} - {"layers", role}
         libraries = ("safetensors", "sklearn") if role == "training" else ("safetensors",)
@@ -92,6 +98,12 @@ def foreign(names, *allowed):
     """Libraries that the root must not import."""
     outside = {n.split(".")[0] for n in names} - set(sys.stdlib_module_names)
     return sorted(outside - {"numpy", "scipy", "refssm", *allowed})
+
+
+def plugins(names):
+    """Imports of plug-ins for libraries."""
+    parts = [n.split(".") for n in names if part(n) == "subjects"]
+    return [n for n in parts if len(n) > 2 and n[2] not in TABLES]
 
 
 def _at_import(path):
@@ -129,6 +141,10 @@ def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
         "refssm/jit/bad.py": "from refssm.conformance.judging.grading import judge",
         "refssm/conformance/bad.py": "import refssm.command",
         "refssm/conformance/worse.py": "def f():\n    from refssm.bench.run import Bench",
+        "refssm/conformance/worst.py": "from refssm.subjects.jax_scan import linear_scan",
+        "refssm/subjects/bad.py": "from refssm.conformance.judging.grading import judge",
+        "refssm/subjects/clones.py": "from refssm.testing import implements",
+        "refssm/scan/worst.py": "from refssm.subjects.clones import module",
         "refssm/bench/bad.py": "from refssm.command import plot",
         "refssm/bench/worse.py": "from refssm.gallery import bench",
         "refssm/bench/worst.py": "import matplotlib",

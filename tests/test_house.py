@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 WHEEL = sorted([*ROOT.glob("refssm/**/*.py"), *ROOT.glob("refssm_gpu/**/*.py")])
 MOST_IN_ROOT = 24
 # role folders: a file a family, a library or a subcommand
-ONE_FILE_EACH = ("refssm/conformance/subjects", "refssm/command")
+ONE_FILE_EACH = ("refssm/subjects", "refssm/command")
 # what a user starts: imports, commands, the pytest plug-in
 ENTRIES = ("refssm", "refssm.__main__", "refssm.command", "refssm.conformance.pytest_plugin")
 ENTRIES += ("refssm_gpu",)
@@ -35,7 +35,7 @@ BY_NAME = {
     # modules in a table of names
     "refssm.conformance.calling.links": r"refssm\.conformance\.calling\.child",
     "refssm.conformance.calling.adapters": r"refssm\.conformance\.calling\.adapters\.\w+",
-    "refssm.conformance.calling.libraries": r"refssm\.conformance\.subjects\.\w+",
+    "refssm.subjects.libraries": r"refssm\.subjects\.\w+",
     "refssm_gpu._launching.target": r"refssm_gpu\.(_launching\.card|_host\.(launch|build))",
     "refssm_gpu._host.launch": r"refssm_gpu\._host\.sanitize",  # the message of a failed launch
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from judging import SCAN, plugin
 
-from refssm.conformance.clones import CLONES
+from refssm.subjects.clones import CLONES
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

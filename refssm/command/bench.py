@@ -70,6 +70,7 @@ def bench(
     from refssm.bench.run import BenchSettings
     from refssm.bench.work import steps
     from refssm.bench.work.targets import asked
+    from refssm.command.held import today
     from refssm.conformance.file_errors import check_writable
 
     _check(sizes, dtype)
@@ -83,7 +84,7 @@ def bench(
         check_picture(plot)
     old = document.read(against) if against is not None else None
     settings = steps.asked(targets or ()) if layers else []
-    wanted = [] if layers else asked(targets or (), sizes, device)
+    wanted = [] if layers else asked(map(today, targets or ()), sizes, device)
     run = _BenchRun(BenchSettings(sizes, peers, vjp, dtype, seconds, device))
     with run.bar:
         # a card may be lent for a limited time: the file has what was measured until then

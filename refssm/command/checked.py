@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from refssm._declaration.names import did_you_mean
 from refssm.command.asked import Asked
+from refssm.command.held import today
 
 if TYPE_CHECKING:
     from refssm.conformance.running.settings import Settings
@@ -96,9 +97,9 @@ def preset(name: str) -> str:
 
 def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
     """The targets to judge, and a sentence for each library that is not installed."""
-    from refssm.conformance.calling import libraries
     from refssm.conformance.exchange import program
     from refssm.conformance.usage_error import UsageError
+    from refssm.subjects import libraries
 
     if command := asked.ctx.params["exec_"]:
         if asked.targets or asked.subjects or output or not as_:
@@ -117,7 +118,7 @@ def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
             )
     absent = {name: libraries.absent(name) for name in asked.subjects}
     there = [name for name in asked.subjects if not absent[name]]
-    places = [*asked.targets, *(t for name in there for t in libraries.target(name))]
+    places = [*map(today, asked.targets), *(t for name in there for t in libraries.target(name))]
     if not places and not any(absent.values()):
         raise UsageError("nothing to judge: give a file, a module or --subject")
     if as_ and len(places) > 1:

@@ -6,6 +6,20 @@ import shlex
 from typing import Any
 
 
+def today(target: str, operator: str = "") -> str:
+    """The target; one that has a plug-in's former name gets today's name, and a sentence says so.
+
+    `operator`: that of a saved failure, whose target may name no function.
+    """
+    from refssm.command.saying import say
+    from refssm.subjects import former
+
+    now = former.now(target, operator)
+    if now != target:
+        say(f"{target} is now {now}")
+    return now
+
+
 def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
     """Runs a target's implementations: in a child process or here, or from a saved result."""
     from refssm.conformance.calling.recorded import Recorded

@@ -25,7 +25,7 @@ def replay(
     in_process: o.InThisProcess = False,
 ) -> int:
     """Judge one saved failure again; the exit code is 1 while it fails, 0 once it passes."""
-    from refssm.command.held import older_of, worker_of
+    from refssm.command.held import older_of, today, worker_of
     from refssm.conformance.calling.recorded import stored
     from refssm.conformance.diagnosis import kept_failure
     from refssm.conformance.exchange import program
@@ -40,6 +40,7 @@ def replay(
     if exec_ and target:
         raise UsageError("--exec judges one program: give no target")
     target = program.target(exec_) if exec_ else target or kept["target"]
+    target, against = (today(t, kept["operator"]) for t in (target, kept["against"]))
     how = {"name": kept["as"] or None, "timeout": timeout, "in_process": in_process}
     where = kept_failure.where_of(kept, failure)
     settled = {"seed": kept["seed"], "profile": kept["profile"]}
@@ -47,9 +48,9 @@ def replay(
         refuse_if_wrong()
         with (
             worker_of(target, kept["told"], **how) as worker,
-            older_of(kept["against"], kept["told"], **how) as older,
+            older_of(against, kept["told"], **how) as older,
         ):
-            asked = Settings(profile="thorough", where=where, older=kept["against"], folder=None)
+            asked = Settings(profile="thorough", where=where, older=against, folder=None)
             session = Session(worker, target, asked, older)
             result = again(session, failure, given, kept)
     except KeyboardInterrupt:

@@ -133,7 +133,7 @@ def test_functions_of_a_card_are_not_timed_without_the_option(clock):
 def test_peers_of_a_card_are_told_their_device(monkeypatch):
     seen = []
     monkeypatch.setattr(programs, "absent", lambda name: "" if name == "torch" else f"no {name}")
-    monkeypatch.setattr(programs, "find", lambda target, told: seen.append(told) or [])
+    monkeypatch.setattr(programs, "every", lambda target, told: seen.append(told) or [])
     found = list(peers(LINEAR_SCAN, "gpu"))
     assert seen
     assert all(told == {"device": "cuda"} for told in seen)

@@ -109,11 +109,22 @@ def test_the_reference_and_the_mirror_are_ours():
 def test_peers_are_the_plug_ins_that_name_the_operator_or_say_why_not(monkeypatch):
     monkeypatch.setattr(programs, "absent", lambda name: "" if name == "scipy" else f"no {name}")
     found = list(peers(LINEAR_SCAN))
-    assert {*(p.label for p in found if isinstance(p, Program))} >= {"scipy: scipy_signal"}
+    assert {*(p.label for p in found if isinstance(p, Program))} >= {
+        "scipy: lfilter",
+        "scipy: dlsim",
+    }
     absent = [p for p in found if isinstance(p, Absent)]
-    assert {(p.label, p.message) for p in absent} >= {("jax: jax_scan", "no jax")}
+    assert {(p.label, p.message) for p in absent} >= {("jax: jax_scans", "no jax")}
     assert programs.missing() == [f"no {name}" for name in PEERS if name != "scipy"]
     assert [p.label for p in peers(operator_named("hippo_legs"))] == []
+
+
+def test_two_functions_of_a_library_have_two_labels():
+    found = [p for p in peers(operator_named("causal_convolution")) if isinstance(p, Program)]
+    mine = {p.label: p.target for p in found if p.library == "scipy"}
+    assert mine == {
+        f"scipy: {name}": f"refssm.subjects.scipy::{name}" for name in ("fftconvolve", "oaconvolve")
+    }
 
 
 def test_a_plug_in_that_cannot_be_imported_is_a_row(monkeypatch):
@@ -121,7 +132,7 @@ def test_a_plug_in_that_cannot_be_imported_is_a_row(monkeypatch):
         raise UsageError(f"{target}: importing it raised ImportError: no symbol")
 
     monkeypatch.setattr(programs, "absent", lambda name: "")
-    monkeypatch.setattr(programs, "find", fails)
+    monkeypatch.setattr(programs, "every", fails)
     found = list(peers(LINEAR_SCAN))
     assert all(isinstance(p, Absent) and "importing it raised" in p.message for p in found)
 
@@ -191,7 +202,7 @@ def test_torch_is_called_without_a_record_forward_and_with_one_for_gradients(fol
 def test_jax_is_compiled_once_for_the_forward_call_and_for_the_gradient(dtype):
     pytest.importorskip("jax")
     found = [p for p in peers(LINEAR_SCAN) if isinstance(p, Program)]
-    (own,) = [p for p in found if p.label == "jax: jax_scan"]
+    (own,) = [p for p in found if p.label == "jax: lax_scan"]
     given = [a.astype(dtype) for a in arrays()]
     call = TimedCall(own, given, {}, dtype)
     assert call.outputs()[0].dtype == np.dtype(dtype)

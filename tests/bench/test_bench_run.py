@@ -137,7 +137,7 @@ def test_what_needs_more_memory_than_there_is_is_not_called(clock, monkeypatch):
 
 @pytest.mark.long
 def test_a_declaration_that_declines_the_inputs_is_a_row(clock, monkeypatch):
-    from refssm.conformance.subjects import constant_in_time
+    from refssm.subjects import constant_in_time
 
     for only in (constant_in_time, lambda x: None):
         special = program(scan, "special", only=only)

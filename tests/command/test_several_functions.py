@@ -135,6 +135,57 @@ def test_a_function_that_cannot_be_called_ends_the_run_before_any_is_judged(capf
     )
 
 
+CONTINUED = (
+    TWO
+    + """
+@implements("linear_scan_from")
+def fast_from(a, b, x0):
+    raise RuntimeError("the state of fast")
+
+def linear_scan_from(a, b, x0):
+    b = b + 0 * x0[..., None, :]
+    b[..., :1, :] += a[..., :1, :] * x0[..., None, :]
+    return linear_scan(a, b)
+"""
+)
+
+
+@pytest.mark.long
+def test_each_function_is_continued_by_the_one_of_its_own_name(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, found = results(capfd, plugin(tmp_path, CONTINUED), "--check", "split")
+    by_name = {function: verdict for (*_, function), verdict in found.items()}
+    assert by_name["linear_scan"] == by_name["linear_scan_from"] == "pass"
+    assert by_name["fast"] == by_name["fast_from"] == "error"
+
+
+NAMED = (
+    SCAN.replace("def linear_scan", "def slow")
+    + """
+from refssm.testing import implements
+
+slow = implements("linear_scan")(slow)
+
+@implements("linear_scan")
+def fast(a, b):
+    return slow(a, b) + 1
+"""
+)
+
+
+@pytest.mark.long
+def test_an_operator_in_the_place_of_a_function_stands_for_its_functions(capfd, file, tmp_path):
+    file = plugin(tmp_path, NAMED, "named.py")
+    code, found = results(capfd, f"{file}::linear_scan", "--check", "value")
+    assert code == 1
+    assert {place: verdict for (place, *_), verdict in found.items()} == {
+        f"{file}::slow": "pass",
+        f"{file}::fast": "wrong",
+    }
+    _, err = run(capfd, "verify", "my_ops.py::fast", "--against", f"{file}::linear_scan")[1:]
+    assert f"`slow` and `fast` both implement linear_scan; choose one: {file}::fast" in err
+
+
 def test_the_older_file_must_have_one_function_of_the_operator(capfd, file):
     code, _, err = run(capfd, "verify", f"{file}::fast", "--against", file)
     assert code == 4

@@ -25,10 +25,10 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from refssm.conformance import subjects
+from refssm import subjects
 from refssm.conformance.calling.fingerprint import ROOT
-from refssm.conformance.clones import CLONES, absent, path_of
 from refssm.conformance.judging.result import FAILURES
+from refssm.subjects.clones import CLONES, absent, path_of
 from selftest.stored import table
 from selftest.subjects import commit_of
 
@@ -52,7 +52,7 @@ class Judged(NamedTuple):
 
     repository: str
     commit: str
-    plugin: str
+    plugin: str  # file::function
     function: str  # the first line of the docstring of the plug-in's function
     operator: str
     types: str
@@ -66,23 +66,22 @@ class Judged(NamedTuple):
         return self.repository, self.plugin, self.operator
 
 
-def told(plugin: str) -> dict[str, str]:
-    """What the plug-in's functions say of themselves, by operator."""
+def told(plugin: str) -> dict[str, tuple[str, str]]:
+    """The plug-in's functions by name: the operator of each, and what it says of itself."""
     tree = ast.parse((PLUGINS / f"{plugin}.py").read_text(encoding="utf-8"))
     found = {}
     for node in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
         for mark in node.decorator_list:
             first = mark.args[0] if isinstance(mark, ast.Call) and mark.args else None
             if isinstance(first, ast.Constant):
-                found[str(first.value)] = (
-                    (ast.get_docstring(node) or "").partition("\n")[0].rstrip(".")
-                )
+                words = (ast.get_docstring(node) or "").partition("\n")[0].rstrip(".")
+                found[node.name] = str(first.value), words
     return found
 
 
 def judged(name: str, plugin: str, workers: int, limit: int) -> list[Judged]:
     """The rows of one plug-in, from a run of the judge; RuntimeError if that is not to be had."""
-    place = f"refssm.conformance.subjects.{plugin}"
+    place = f"refssm.subjects.{plugin}"
     command = [sys.executable, "-m", "refssm", "verify", place, "--json", "--workers", f"{workers}"]
     paths = os.pathsep.join([str(ROOT.parent), os.environ.get("PYTHONPATH", "")])
     with TemporaryDirectory() as folder:  # counterexamples are left there
@@ -106,22 +105,23 @@ def judged(name: str, plugin: str, workers: int, limit: int) -> list[Judged]:
 
 
 def rows_of(name: str, plugin: str, results: Iterable[dict]) -> Iterator[Judged]:
-    """A row for each operator among the results."""
+    """A row for each function among the results."""
     path, of_functions = path_of(name), told(plugin)
     commit = commit_of(path) if path else ""
-    by_operator: dict[str, list[dict]] = {}
+    only = {operator: function for function, (operator, _) in of_functions.items()}
+    by_function: dict[str, list[dict]] = {}
     for result in results:
-        by_operator.setdefault(result["operator"], []).append(result)
-    for operator, found in by_operator.items():
+        function = result["function"] or only[result["operator"]]
+        by_function.setdefault(function, []).append(result)
+    for function, found in by_function.items():
         ran = [r for r in found if r["verdict"] != "skipped"]
         types = [t for t in TYPES if any(r["dtype"] == t for r in ran)]
         values = [r for r in ran if r["check"] == "value" and r["digits"]]
         worst = min(values, key=lambda r: r["bits"] / r["digits"], default=None)
         bits = f"{worst['bits']:.0f} of {worst['digits']}" if worst else ""
-        function, words = of_functions.get(operator, ""), " ".join(TYPES[t] for t in types)
-        repository = CLONES[name].repository
-        head = (repository, commit[:10], plugin, function, operator, words)
-        yield Judged(*head, verdict(ran), bits)
+        repository, (operator, says) = CLONES[name].repository, of_functions[function]
+        head = (repository, commit[:10], f"{plugin}::{function}", says, operator)
+        yield Judged(*head, " ".join(TYPES[t] for t in types), verdict(ran), bits)
 
 
 def verdict(results: list[dict]) -> str:
@@ -149,7 +149,7 @@ def merged(old: Iterable[Judged], new: Iterable[Judged], judged_again: set[str])
     """The rows, those of repositories judged again replaced; findings stay."""
     old = list(old)
     findings = {row.key: row.finding for row in old}
-    kept = [row for row in old if row.plugin not in judged_again]
+    kept = [row for row in old if row.plugin.partition("::")[0] not in judged_again]
     fresh = [row._replace(finding=findings.get(row.key, "")) for row in new]
     return sorted([*kept, *fresh], key=lambda row: (row.repository.lower(), *row.key[1:]))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from refssm.conformance import clones
+from refssm.subjects import clones
 
 
 def commit_of(path: Path) -> str:

@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def result(check, verdict, dtype="float32", grade="A", bits=22.0, digits=24):
-    of = {"check": check, "verdict": verdict, "dtype": dtype, "grade": grade}
+    of = {"check": check, "verdict": verdict, "dtype": dtype, "grade": grade, "function": ""}
     return {**of, "operator": "ssd_chunked_stateful", "bits": bits, "digits": digits}
 
 
@@ -24,10 +24,29 @@ PASSED = [
 
 def test_a_row_has_types_grades_and_the_least_bits(monkeypatch):
     monkeypatch.setattr(field, "path_of", lambda name: None)
-    (row,) = rows_of("mamba2-minimal", "mamba2_minimal_ssd", PASSED)
+    (row,) = rows_of("mamba2-minimal", "mamba2_minimal", PASSED)
     assert row.repository == "tommyip/mamba2-minimal"
     assert (row.types, row.verdict, row.bits) == ("f4 f8", "right, A, N", "12 of 53")
-    assert row.function == told("mamba2_minimal_ssd")["ssd_chunked_stateful"] != ""
+    assert row.plugin == "mamba2_minimal::ssd_chunked_stateful"
+    assert (row.operator, row.function) == told("mamba2_minimal")["ssd_chunked_stateful"]
+    assert row.function
+
+
+def test_two_functions_of_one_operator_have_a_row_each(monkeypatch):
+    monkeypatch.setattr(field, "path_of", lambda name: None)
+    by = [
+        {**result("value", word), "operator": "causal_convolution", "function": function}
+        for function, word in (("toeplitz", "pass"), ("toeplitz_fast", "wrong"))
+    ]
+    rows = [(row.plugin, row.verdict) for row in rows_of("s4", "s4", by)]
+    assert rows == [("s4::toeplitz", "right, A"), ("s4::toeplitz_fast", "WRONG: value")]
+
+
+def test_every_stored_row_is_of_a_function_that_there_is(monkeypatch):
+    monkeypatch.chdir(DOCS.parent)
+    for row in read():
+        plugin, _, function = row.plugin.partition("::")
+        assert told(plugin)[function] == (row.operator, row.function)
 
 
 @pytest.mark.parametrize(
@@ -44,10 +63,10 @@ def test_failures_come_first_and_no_grade_beside_them(more, said):
 
 def test_a_remark_stays_when_its_row_is_made_again():
     old = [
-        Judged("a/b", "1", "one", "f", "linear_scan", "f4", "right, A", "22 of 24", "a remark"),
-        Judged("a/c", "1", "two", "f", "linear_scan", "f4", "right, A", "22 of 24", "another"),
+        Judged("a/b", "1", "one::f", "f", "linear_scan", "f4", "right, A", "22 of 24", "a remark"),
+        Judged("a/c", "1", "two::f", "f", "linear_scan", "f4", "right, A", "22 of 24", "another"),
     ]
-    new = [Judged("a/b", "2", "one", "f", "linear_scan", "f8", "WRONG: nan", "1 of 53")]
+    new = [Judged("a/b", "2", "one::f", "f", "linear_scan", "f8", "WRONG: nan", "1 of 53")]
     rows = merged(old, new, {"one"})
     assert [(r.commit, r.finding) for r in rows] == [("2", "a remark"), ("1", "another")]
     assert merged(old, [], {"one"}) == old[1:]

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from refssm._declaration.implements import Declaration
 from refssm._declaration.operator import PACKAGES, Operator
-from refssm.conformance.calling.finding import find, sentence
+from refssm.conformance.calling.every import every
+from refssm.conformance.calling.finding import sentence
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.libraries import KERNELS, MODULES, SUBJECTS, absent
 from refssm.conformance.checks.checks import types_of
 from refssm.conformance.usage_error import UsageError
+from refssm.subjects.libraries import KERNELS, MODULES, SUBJECTS, absent
 
 PEERS = ("jax", "torch", "scipy")  # the libraries of --peers
 LIBRARIES = (
@@ -39,7 +40,7 @@ ON_GPU = "GPU mirror"
 class Program:
     """One implementation of an operator."""
 
-    label: str  # in tables: "mirror", "jax: jax_scan", "my_ops.py::linear_scan"
+    label: str  # in tables: "mirror", "jax: lax_scan", "my_ops.py::linear_scan"
     kind: str  # REFERENCE, MIRROR, ON_GPU, PEER or YOURS
     target: str  # what a child process of the judge imports
     found: Found
@@ -105,11 +106,12 @@ def peers(op: Operator, device: str = "") -> Iterator[Program | Absent]:
                 yield Absent(label, reason)
                 continue
             try:
-                found = [f for f in find(target, told=told) if f.op is op]
+                found = [(own, f) for own, f in every(target, told) if f.op is op]
             except UsageError as error:
                 yield Absent(label, sentence(error).removeprefix("UsageError: "))
                 continue
-            yield from (Program(label, PEER, target, f, told) for f in found)
+            for own, f in found:
+                yield Program(f"{library}: {own.rpartition('::')[2]}", PEER, own, f, told)
 
 
 def declared_type(op: Operator, usual: str, own: Sequence[Program]) -> str:

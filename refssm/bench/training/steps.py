@@ -16,7 +16,7 @@ from refssm.bench.results.rows import FAILED, SKIPPED, Row, Work, WorkRows
 from refssm.bench.training.models import RATE, StartingPoint, step_of
 from refssm.bench.work.steps import DEPTH, Setting
 from refssm.conformance.calling.finding import sentence
-from refssm.conformance.calling.libraries import absent
+from refssm.subjects.libraries import absent
 
 SLOW = 5.0  # seconds: what takes longer has one round
 PAUSE = 0.03  # seconds: threads of the library before spin for a while

@@ -78,18 +78,19 @@ _SCAN = {"b": 2, "d": 512, "l": 2048, "n": 16}
 _ROOTS = {"d": 64, "n": 64, "l": 16384}
 _HEADS = {"b": 1, "g": 1, "h": 24, "l": 4096, "p": 64, "n": 128}
 # bars are about the formula, left to the compiler; peers with a faster method have rows, too
-_FORMULAS = ("jax_formulas", "torch_kernels")
+_RESOLVENT = ("resolvent_formula", "resolvent_at_roots")  # of JAX and of PyTorch
+_CAUCHY = ("cauchy_formula", "cauchy_kernel")
 _PAPER = {
     "vandermonde_kernel_real": _Row(
         {"d": 256, "n": 32, "l": 16384},
         "complex64",
-        Bar(20, 8, error=3e-7, formulas=("jax_kernels",)),
+        Bar(20, 8, error=3e-7, formulas=("vandermonde_formula",)),
     ),
     "vandermonde_kernel": _Row({"d": 256, "n": 32, "l": 16384}, "complex64"),
-    "resolvent_at_roots": _Row(_ROOTS, "complex64", Bar(8, 8, formulas=_FORMULAS)),
-    "cauchy_kernel": _Row(_ROOTS, "complex64", Bar(8, 8, formulas=_FORMULAS)),
+    "resolvent_at_roots": _Row(_ROOTS, "complex64", Bar(8, 8, formulas=_RESOLVENT)),
+    "cauchy_kernel": _Row(_ROOTS, "complex64", Bar(8, 8, formulas=_CAUCHY)),
     "dplr_kernel": _Row(
-        {**_ROOTS, "r": 1}, "complex64", Bar(6, 4, error=1e-5, formulas=("jax_dplr",))
+        {**_ROOTS, "r": 1}, "complex64", Bar(6, 4, error=1e-5, formulas=("dplr_resolvents",))
     ),
     "dplr_kernel_aliased": _Row({**_ROOTS, "r": 1}, "complex64"),
     "linear_scan": _Row({"b": 8, "l": 4096, "n": 256}, "complex64", Bar(6, 6, copies=2)),
@@ -105,7 +106,7 @@ _PAPER = {
     "hope_transfer": _Row(
         {"d": 256, "n": 64, "l": 16384},
         "",
-        Bar(40, 20, error=1e-6, formulas=("jax_formulas",)),  # torch_kernels: Horner, half of nodes
+        Bar(40, 20, error=1e-6, formulas=("hope_formula",)),  # PyTorch: Horner, half of the nodes
     ),
 }
 BARS = {name: row.bar for name, row in _PAPER.items() if row.bar is not None}

@@ -6,6 +6,7 @@ import difflib
 import importlib.util
 import inspect
 import os
+import pkgutil
 import sys
 import sysconfig
 import traceback
@@ -18,12 +19,15 @@ from typing import NoReturn
 from refssm._declaration.names import did_you_mean
 from refssm._declaration.operator import Operator
 from refssm.catalog import called, judged, named, resumed
+from refssm.conformance.calling import adapters
 from refssm.conformance.calling.attributes import vars_of
 from refssm.conformance.calling.implementation import Found, by_hand, declared
-from refssm.conformance.calling.libraries import FRAMEWORKS, modules_of
 from refssm.conformance.usage_error import Several, UsageError
 
-INSTALLS = {**FRAMEWORKS, "pytest": "pip install pytest"}  # a file of marked functions imports it
+INSTALLS = {
+    **adapters.INSTALLS,
+    "pytest": "pip install pytest",
+}  # a file of marked functions imports it
 LONGEST = 300  # characters of an exception's text in a report
 PACKAGE = Path(__file__).parents[2]
 PYTHON = ("stdlib", "platstdlib", "purelib", "platlib")
@@ -44,9 +48,10 @@ def looking(target: str):
 def find(target: str, name: str | None = None, told: dict | None = None) -> list[Found]:
     """Implementations in `target`: file.py, file.py::function, module or module:function.
 
-    Without a function name, all functions that the file defines under a catalog name count; if
-    several are of one operator, Several is raised, with a target for each function. `name` is the
-    operator to judge; `told` overrides parts of the author's declaration.
+    Without a function name, all functions that the file defines under a catalog name count; an
+    operator's name stands for its functions. If several are of one operator, Several is raised,
+    with a target for each function. `name` is the operator to judge; `told` overrides parts of the
+    author's declaration.
     """
     path, _, function = _split(target)
     if not path.strip():
@@ -55,7 +60,8 @@ def find(target: str, name: str | None = None, told: dict | None = None) -> list
     if name and not function:
         own = _offered(module, name) or [(name, f) for f in _named(module, path, name, name)]
     elif function:
-        own = [(function, f) for f in _named(module, path, function, name or function)]
+        meant = _meant(module, function)
+        own = [(n, f) for n in meant for f in _named(module, path, n, name or n)]
     else:
         own = _catalogued(module) or _refuse(module, path)
     own = [(n, _told(f, told)) for n, f in own] if told else own
@@ -73,8 +79,15 @@ def _refuse_several(path: str, own: list[tuple[str, Found]]) -> None:
         if other != n:
             raise Several(
                 f"{path}: `{other}` and `{n}` both implement {found.op}; choose one: {path}::{n}",
-                tuple((f"{path}::{n}", f.op.name) for n, f in own),
+                tuple((f"{path}::{n}", f.op.name) for n, f in own if f.judged),
             )
+
+
+def _meant(module, function: str) -> list[str]:
+    """The function of this name, or, if there is none, the functions of the operator so called."""
+    if getattr(module, function, None) is not None:
+        return [function]
+    return [n for n, f in _catalogued(module) if f.op.name == function] or [function]
 
 
 def _offered(module, name) -> list[tuple[str, Found]]:
@@ -227,10 +240,20 @@ def _named(module, path, function, name) -> list[Found]:
         raise UsageError(f"{path}: {error}; name its operator by --as") from None
     vjp = getattr(module, f"{function}_vjp", None) or getattr(module, f"{op.name}_vjp", None)
     found = [_found(op, forward, vjp)]
-    later = getattr(module, _resumed(op.name) or " ", None)
-    if callable(later):
+    later = _continued(module, function, op.name)
+    if later is not None:
         found.append(replace(_found(operator_named(_resumed(op.name)), later, None), judged=False))
     return found
+
+
+def _continued(module, function: str, name: str) -> Callable | None:
+    """What continues a function from its state: `<function>_from` or `<function>_stateful`, or the
+    function with the name of that operator.
+    """
+    other = _resumed(name)
+    own = other and f"{function}{other.removeprefix(name)}"
+    found = (getattr(module, n, None) for n in (own, other) if n)
+    return next((f for f in found if callable(f) and _operator_name(f) in ("", other)), None)
 
 
 def loaded(path: str):
@@ -266,11 +289,18 @@ def _catalogued(module) -> list[tuple[str, Found]]:
 def _refuse(module, path) -> NoReturn:
     """UsageError: no function of the module is one of an operator."""
     functions = sorted(n for n in own(module) if not n.startswith("_"))[:8]
-    has = modules_of(module) or f"it defines {', '.join(functions) or 'no function'}"
+    has = _modules_of(module) or f"it defines {', '.join(functions) or 'no function'}"
     raise UsageError(
         f"{path}: no function has the name of an operator ({has}); "
         "use FILE::FUNCTION --as OPERATOR, see `refssm list`"
     )
+
+
+def _modules_of(package) -> str:
+    """The public modules of a package in words, or "" of a module that is none."""
+    found = pkgutil.iter_modules(getattr(package, "__path__", ()), f"{package.__name__}.")
+    names = [m.name for m in found if not m.name.rpartition(".")[2].startswith("_")]
+    return f"its modules are {', '.join(names)}" if names else ""
 
 
 def _found(op, forward, vjp) -> Found:

@@ -21,7 +21,7 @@ LEFT_OUT = (
     "experiments",
     "conformance/report",
     "conformance/planted",
-    "conformance/subjects",
+    "subjects",
 )
 LIBRARIES = ("numpy", "scipy", "mpmath", "hypothesis")
 

@@ -35,8 +35,8 @@ from platformdirs import user_cache_path
 
 PACKAGE = Path(__file__).parents[2]
 # files that change no expected value: programs around the judge, code under test, compiled mirrors
-APART = ("bench", "command", "experiments", "gallery", "jit", "training")
-APART_IN_JUDGE = ("exchange", "planted", "report", "spreading", "subjects")
+APART = ("bench", "command", "experiments", "gallery", "jit", "subjects", "training")
+APART_IN_JUDGE = ("exchange", "planted", "report", "spreading")
 LIBRARIES = ("numpy", "scipy", "mpmath", "gmpy2", "python-flint")
 ROOM = 2**29  # bytes of all files together, as far as one process knows
 LOOK = ROOM // 8  # bytes that one process writes before it adds up the files again

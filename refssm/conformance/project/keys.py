@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from refssm._declaration.implements import FRAMEWORKS, NUMBERS, TYPES
 from refssm._declaration.names import did_you_mean
 from refssm.catalog import judged
-from refssm.conformance.calling.libraries import NAMES as SUBJECTS
 from refssm.conformance.cases.ranges import split
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.checks.checks import NAMES, PROFILES
 from refssm.conformance.usage_error import UsageError
+from refssm.subjects.libraries import NAMES as SUBJECTS
 
 
 class RefusedValue(ValueError):

@@ -116,15 +116,20 @@ def _source(value: object) -> str:
 
 
 def _resumed(name: str, function: Callable) -> list[Found]:
-    """The implementation of the operator's resumed form in the same module, for the law `split`."""
+    """The implementation of the operator's resumed form in the same module, for the law `split`.
+
+    `<function>_from` or `<function>_stateful`, if that is there; else the first one.
+    """
     other = resumed(operator_named(name))
-    wanted = {other.name} - {name} if other else set()
     module = sys.modules.get(getattr(function, "__module__", ""), None)
-    for other in vars(module).values() if module else ():
-        said = declared(other)
-        if said.name in wanted:
-            return [Found(operator_named(said.name), other, None, judged=False, declared=said)]
-    return []
+    if other is None or other.name == name or module is None:
+        return []
+    found = {n: f for n, f in vars(module).items() if declared(f).name == other.name}
+    own = f"{getattr(function, '__name__', '')}{other.name.removeprefix(name)}"
+    later = found.get(own) or next(iter(found.values()), None)
+    if later is None:
+        return []
+    return [Found(other, later, None, judged=False, declared=declared(later))]
 
 
 def text(results: Iterable[Result]) -> str:

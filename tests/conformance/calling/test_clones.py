@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from selftest.subjects import told
 
-from refssm.conformance import clones
-from refssm.conformance.calling.finding import find
-from refssm.conformance.calling.libraries import NAMES, absent, target
-from refssm.conformance.calling.worker import InProcess
-from refssm.conformance.clones import CLONES, VARIABLE, Clone, module
+from refssm.conformance.calling.every import every
+from refssm.subjects import clones
+from refssm.subjects.clones import CLONES, VARIABLE, Clone, module
+from refssm.subjects.libraries import NAMES, absent, target
 
 ALL = [(name, place) for name in CLONES for place in target(name)]
 
@@ -101,4 +100,4 @@ def test_every_repository_is_a_subject():
 def test_a_plugin_declares_operators_or_says_what_is_missing(name, place):
     if absent(name):
         pytest.skip(absent(name))
-    assert InProcess(find(place)).found
+    assert every(place)

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from refssm.conformance.calling.finding import find
+from refssm.conformance.calling.every import every
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.libraries import NAMES, target
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.candidate import Candidate
@@ -14,9 +13,10 @@ from refssm.conformance.judging.grading import grade_outputs
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.scan import LINEAR_SCAN
+from refssm.subjects.libraries import NAMES, target
 from refssm.testing import implements
 
-SCIPY = [found for place in target("scipy") for found in find(place)]
+SCIPY = [found for place in target("scipy") for _, found in every(place)]
 
 
 def test_scipy_stands_for_six_operators_some_of_them_twice():
@@ -35,7 +35,7 @@ def test_scipy_stands_for_six_operators_some_of_them_twice():
     assert NAMES[:6] == ("jit", "scipy", "jax", "torch", "accelerated-scan", "mambapy")
 
 
-@pytest.mark.parametrize("found", SCIPY, ids=lambda f: f"{f.forward.__module__}-{f.op}")
+@pytest.mark.parametrize("found", SCIPY, ids=lambda f: f.forward.__name__)
 def test_scipy_is_right_on_an_ordinary_case_of_each_type_it_is_for(found):
     for dtype in found.declared.dtypes or ("float32", "float64", "complex64", "complex128"):
         case = ordinary_case(found.op, dtype)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 
-from refssm.conformance.calling.libraries import FRAMEWORKS
+from refssm_gpu._launching.missing import INSTALL
 
+INSTALLS = {"torch": "pip install torch", "jax": "pip install jax", "cupy": INSTALL}
 MODULES = {
     "numpy": "numpy_arrays",
     "torch": "torch_tensors",
@@ -23,5 +24,5 @@ MODULES = {
 def adapter(framework: str, device: str = ""):
     """The adapter of a framework on a device; ImportError if the framework is not installed."""
     if find_spec(framework) is None:
-        raise ImportError(f"{framework} is not installed: {FRAMEWORKS[framework]}")
+        raise ImportError(f"{framework} is not installed: {INSTALLS[framework]}")
     return import_module(f"{__name__}.{MODULES[framework]}").ADAPTER(device)

@@ -1,0 +1,15 @@
+"""Other people's libraries as implementations of the catalog: one file a library, or a part of one.
+
+A file may have several functions of one operator; each is judged under its own name. All imports of
+a file must succeed, so what needs another library has another file. A plug-in sees what every
+author sees, `refssm.testing` and `refssm.adapters`. It is found by its name; nothing imports it.
+`libraries` and `clones` are the tables of what can be judged by name, and `former` has the names
+that plug-ins had before.
+"""
+
+
+def constant_in_time(x):
+    """The case with every decay that of the first step: for filters with fixed coefficients."""
+    a = x["a"].copy()
+    a[...] = a[..., :1, :]
+    return {**x, "a": a}

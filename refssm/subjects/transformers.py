@@ -1,0 +1,237 @@
+# pyright: reportMissingImports=false
+"""transformers' Mamba and Mamba-2 without their CUDA kernels: scans, steps, and the whole block.
+
+These are the functions that MambaMixer and Mamba2Mixer fall back to. FalconMamba, Jamba and Zamba
+have copies of the former; Bamba, FalconH1, GraniteMoeHybrid, Nemotron-H and Zamba2 of the latter.
+Scans and the block cast to float32.
+"""
+
+from functools import cache
+
+import torch
+from torch.func import functional_call
+from transformers import MambaConfig
+from transformers.cache_utils import DynamicCache
+from transformers.models.mamba.modeling_mamba import (
+    MambaMixer,
+    causal_conv1d_fn,
+    causal_conv1d_update,
+    mamba_selective_scan,
+    mamba_selective_state_update,
+)
+from transformers.models.mamba2.modeling_mamba2 import (
+    mamba2_chunk_scan,
+    mamba2_selective_state_update,
+)
+
+from refssm.adapters import dt_and_A
+from refssm.testing import implements
+
+F4 = ("float32",)
+REAL = ("float32", "float64")
+
+
+@implements(
+    "selective_scan",
+    framework="torch",
+    vjp=True,
+    dtypes=F4,
+    layout="b d l, b d l, d n, b n l, b n l -> b d l",
+)
+def selective_scan(u, dt, A, B, C):
+    """mamba_selective_scan, a loop over time."""
+    return mamba_selective_scan(u, dt, A, B, C)
+
+
+@implements(
+    "mamba_scan",
+    framework="torch",
+    vjp=True,
+    dtypes=F4,
+    layout="b d l, b d l, d n, b n l, b n l, d, b d l, d -> b d l",
+)
+def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
+    """mamba_selective_scan with bias, softplus, skip connection and gate."""
+    return mamba_selective_scan(u, dt, A, B, C, D, z, dt_bias, delta_softplus=True)
+
+
+@implements(
+    "selective_step",
+    framework="torch",
+    dtypes=F4,
+    layout="b d, b d, d n, b n, b n, b d n -> b d, b d n",
+)
+def selective_step(u, dt, A, B, C, x):
+    """mamba_selective_state_update, which overwrites the old state with the new one."""
+    x = x.clone()
+    return mamba_selective_state_update(x, u, dt, A, B, C), x
+
+
+@implements(
+    "mamba_step",
+    framework="torch",
+    dtypes=F4,
+    layout="b d, b d, d n, b n, b n, d, b d, d, b d n -> b d, b d n",
+)
+def mamba_step(u, dt, A, B, C, D, z, dt_bias, x):
+    """mamba_selective_state_update with bias, softplus, skip connection and gate."""
+    x = x.clone()
+    y = mamba_selective_state_update(x, u, dt, A, B, C, D, dt_bias, dt_softplus=True, z=z)
+    return y, x
+
+
+@implements(
+    "short_convolution", framework="torch", vjp=True, dtypes=REAL, layout="b d l, d t -> b d l"
+)
+def short_convolution(u, k):
+    """causal_conv1d_fn: a Conv1d, whose weights are the taps in reverse order."""
+    return causal_conv1d_fn(u, torch.flip(k, (-1,)))
+
+
+@implements(
+    "short_convolution_stateful",
+    framework="torch",
+    dtypes=REAL,
+    layout="b d l, d t, b d t -> b d l, b d t",
+)
+def short_convolution_stateful(u, k, s0):
+    """causal_conv1d_update, which overwrites the stored inputs with the last ones."""
+    s = s0.clone()
+    return causal_conv1d_update(u, s, torch.flip(k, (-1,))), s
+
+
+@implements(
+    "short_convolution_step",
+    framework="torch",
+    dtypes=REAL,
+    layout="b d, d t, b d t -> b d, b d t",
+)
+def short_convolution_step(u, k, s):
+    """causal_conv1d_update for one input, as in decoding."""
+    y, s = short_convolution_stateful(u[..., None], k, s)
+    return y[..., 0], s
+
+
+# Mamba-2's decays are e^{A dt} with one A per head, and inputs are x dt: the scan is judged in
+# these arguments, the step with A = log_a, dt = 1. Heads are numbered group by group. The last
+# chunk is padded, and a chunk needs the square of its length for each head: a chunk of 4096 steps
+# takes a minute even for short sequences, and no configuration uses it.
+LONGEST = 256  # longest chunk, as in Mamba2Config
+
+
+SCAN = "b l g h p, b l g h, g h, b l g n, b l g n"
+
+
+@implements(
+    "ssd_chunked",
+    framework="torch",
+    vjp=True,
+    dtypes=F4,
+    adapters=dt_and_A(),
+    layout=f"{SCAN} -> b l g h p",
+)
+def ssd_chunked(x, dt, A, B, C, *, chunk):
+    """mamba2_chunk_scan from a zero state."""
+    _not_too_long(chunk)
+    heads, steps, rates = x.flatten(2, 3), dt.flatten(2, 3), A.flatten()
+    return mamba2_chunk_scan(heads, steps, rates, B, C, chunk).reshape(x.shape)
+
+
+@implements(
+    "ssd_chunked_stateful",
+    framework="torch",
+    vjp=True,
+    dtypes=F4,
+    adapters=dt_and_A(),
+    layout=f"{SCAN}, b g h p n -> b l g h p, b g h p n",
+)
+def ssd_chunked_stateful(x, dt, A, B, C, S0, *, chunk):
+    """mamba2_chunk_scan from S0, with the last state."""
+    _not_too_long(chunk)
+    heads, steps, rates, states = x.flatten(2, 3), dt.flatten(2, 3), A.flatten(), S0.flatten(1, 2)
+    carried = {"initial_states": states, "return_final_states": True}
+    y, S = mamba2_chunk_scan(heads, steps, rates, B, C, chunk, **carried)
+    return y.reshape(x.shape), S.reshape(S0.shape)
+
+
+def _not_too_long(chunk):
+    if chunk > LONGEST:
+        raise NotImplementedError("chunks of more than 256 steps, which are filled up")
+
+
+@implements(
+    "ssd_step",
+    framework="torch",
+    dtypes=F4,
+    layout="b g h p, b g h, b g n, b g n, b g h p n -> b g h p, b g h p n",
+)
+def ssd_step(x, log_a, B, C, S):
+    """mamba2_selective_state_update, which overwrites the old state with the new one."""
+    heads, states = x.flatten(1, 2), S.flatten(1, 2).clone()
+    decays = log_a.flatten(1, 2)[..., None, None].expand(states.shape)
+    y = mamba2_selective_state_update(states, heads, torch.ones_like(heads), decays, B, C)
+    return y.reshape(x.shape), states.reshape(S.shape)
+
+
+# MambaMixer: the matrices of torch.nn.Linear are transposed, the three projections of x are one,
+# and the weights of a Conv1d are the taps in reverse order.
+PARAMETERS = "h 2e, e t, e, e r, e n, e n, r e, e, e n, e, e h"
+DECLARED = {"framework": "torch", "dtypes": ("float32",)}
+STEPS = 16  # a step is a call of the whole module
+
+
+def few_steps(x):
+    """The case cut to its first steps."""
+    return {**x, "u": x["u"][..., :STEPS, :]}
+
+
+@cache
+def block(h, e, t, r, n):
+    """A block of these sizes; the weights come with each call."""
+    config = MambaConfig(
+        hidden_size=h, state_size=n, conv_kernel=t, time_step_rank=r, num_hidden_layers=1
+    )
+    config.intermediate_size = e
+    return MambaMixer(config, 0, initialize_mixer_weights=False).eval()
+
+
+def _called(u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out, **options):
+    weights = {
+        "in_proj.weight": W_in.T,
+        "conv1d.weight": torch.flip(k, (-1,))[:, None, :],
+        "conv1d.bias": k_bias,
+        "x_proj.weight": torch.cat([W_low, W_B, W_C], dim=-1).T,
+        "dt_proj.weight": W_dt.T,
+        "dt_proj.bias": dt_bias,
+        "A_log": log_rate,
+        "D": D,
+        "out_proj.weight": W_out.T,
+    }
+    module = block(W_in.shape[0], *k.shape, W_dt.shape[0], log_rate.shape[-1])
+    return functional_call(module, weights, (u,), options)
+
+
+@implements("mamba_layer", layout=f"b l h, {PARAMETERS} -> b l h", vjp=True, **DECLARED)
+def mamba_layer(u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out):
+    """MambaMixer.forward over a sequence."""
+    return _called(u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out)
+
+
+@implements(
+    "mamba_layer_stateful",
+    layout=f"b l h, {PARAMETERS}, b e t, b e n -> b l h, b e t, b e n",
+    only=few_steps,
+    **DECLARED,
+)
+def mamba_layer_stateful(
+    u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out, s0, x0
+):
+    """MambaMixer.forward one step after another: of several steps it would start the scan at 0."""
+    module = block(W_in.shape[0], *k.shape, W_dt.shape[0], log_rate.shape[-1])
+    states, y = DynamicCache(config=module.config), [u[:, :0]]
+    states.update_conv_state(s0.clone(), 0, conv_kernel_size=k.shape[-1])
+    states.update_recurrent_state(x0.clone(), 0)
+    weights = W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out
+    for row in u.unbind(1):
+        y.append(_called(row[:, None, :], *weights, cache_params=states))
+    return torch.cat(y, dim=1), states.get_conv_state(0), states.get_recurrent_state(0)
