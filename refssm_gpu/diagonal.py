@@ -146,7 +146,7 @@ _MODE_SIZES = record("count", "n", "inner", "l", mask=np.uint32)
 
 
 @dataclass(frozen=True)
-class Modes:
+class ModeArguments:
     """The modes of every row: arguments as the kernels take them, and what follows from them."""
 
     method: int
@@ -187,7 +187,9 @@ class Modes:
         return dw, dB, dC, namespace(dk).sum(ddt, axis=-1)
 
 
-def modes(method: int, w: Array, B: Array | None, C: Array, dt: Array | None, l: int = 0) -> Modes:
+def modes(
+    method: int, w: Array, B: Array | None, C: Array, dt: Array | None, l: int = 0
+) -> ModeArguments:
     """One launch; `l`, the length, matters to the softmax and to the resolvent."""
     kind = common(w, B, C, dt)
     rows = batch((w, B, C, dt), (1, 1, 1, 0), (kind, kind, kind, real_type(kind)))
@@ -197,7 +199,7 @@ def modes(method: int, w: Array, B: Array | None, C: Array, dt: Array | None, l:
     flagged = method in (SOFTMAX, RESOLVENT) or (method == BILINEAR and kind.kind != "c")
     flags = empty(v.shape, np.uint8, w) if flagged else None
     size = np.array([(rows.rows * n, n, rows.inner, l, rows.mask)], _MODE_SIZES)
-    made = Modes(method, kind, rows, size, v, x, flags)
+    made = ModeArguments(method, kind, rows, size, v, x, flags)
     _MODES((kind.name, method), made.grid, *rows.arrays, v, x, flags, size)
     return made
 

@@ -36,7 +36,7 @@ BY_NAME = {
     "refssm.conformance.calling.links": r"refssm\.conformance\.calling\.child",
     "refssm.conformance.calling.adapters": r"refssm\.conformance\.calling\.adapters\.\w+",
     "refssm.subjects.libraries": r"refssm\.subjects\.\w+",
-    "refssm_gpu._launching.target": r"refssm_gpu\.(_launching\.card|_host\.(launch|build))",
+    "refssm_gpu._launching.kernel": r"refssm_gpu\.(_launching\.card|_host\.(launch|build))",
     "refssm_gpu._host.launch": r"refssm_gpu\._host\.sanitize",  # the message of a failed launch
 }
 # public, though nothing imports it: the page that says so

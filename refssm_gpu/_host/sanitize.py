@@ -30,7 +30,7 @@ import numpy as np
 from refssm_gpu._host.arguments import Parameter, spans
 from refssm_gpu._host.build import FLAGS, RUNTIME, decisive, instance_flags, kept, run_compiler
 from refssm_gpu._host.launch import TARGET, HostError, flushes, full_grid, parameters
-from refssm_gpu._host.settings import Settings, current
+from refssm_gpu._host.settings import HostSettings, current
 from refssm_gpu._launching.kernel import KERNELS, Grid, Instance, Kernel, replaced
 
 UNDEFINED = "alignment,signed-integer-overflow,shift,bounds,integer-divide-by-zero,null"
@@ -87,7 +87,7 @@ def reports(
     return sentences
 
 
-def report(launch: Recorded, sanitizer: str) -> str | None:
+def report(launch: RecordedLaunch, sanitizer: str) -> str | None:
     """What one sanitizer says about one launch, in a sentence; None if nothing."""
     program = _program(launch, sanitizer)
     name = launch.kernel.expression(launch.instance)
@@ -110,7 +110,7 @@ def report(launch: Recorded, sanitizer: str) -> str | None:
     return None
 
 
-def _program(launch: Recorded, sanitizer: str) -> Path:
+def _program(launch: RecordedLaunch, sanitizer: str) -> Path:
     """The program that repeats launches of this instance, compiled at its first use."""
     expression = launch.kernel.expression(launch.instance)
     source = KERNELS / launch.kernel.source
@@ -137,7 +137,7 @@ def _engine(sanitizer: str) -> list[Path]:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedLaunch:
     """One launch: what was asked, and the contents of memory before it ran."""
 
     kernel: Kernel
@@ -146,7 +146,7 @@ class Recorded:
     shared: int
     memory: tuple[bytes, ...]  # arrays; those that overlap are one piece
     arguments: tuple[bytes | tuple[int, int], ...]  # a value, or a piece and an offset in it
-    settings: Settings
+    settings: HostSettings
 
     def write(self, file: Path) -> None:
         """Write it for replay.cpp: 64-bit numbers, each piece of bytes after its size."""
@@ -174,7 +174,7 @@ class Recorder:
 
     def __init__(self, *, run: bool):
         self.run = run
-        self.records: list[Recorded] = []
+        self.records: list[RecordedLaunch] = []
 
     def launch(
         self, kernel: Kernel, instance: Instance, grid: Grid, arguments: tuple, shared: int
@@ -184,13 +184,15 @@ class Recorder:
         arrays = [a for parameter, a in pairs if parameter.pointer and a is not None]
         memory, places = _memory(kernel.name, arrays)
         described = tuple(_described(*pair, places) for pair in pairs)
-        self.records.append(Recorded(kernel, instance, grid, shared, memory, described, current()))
+        self.records.append(
+            RecordedLaunch(kernel, instance, grid, shared, memory, described, current())
+        )
         if self.run:
             TARGET.launch(kernel, instance, grid, arguments, shared)
 
 
 @contextmanager
-def recorded(*, run: bool = True) -> Iterator[list[Recorded]]:
+def recorded(*, run: bool = True) -> Iterator[list[RecordedLaunch]]:
     """Record all launches of a block of code; one that ends with an error is recorded, too.
 
     Without `run` the launches do nothing else: arrays stay as they are.

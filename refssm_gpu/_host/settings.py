@@ -23,7 +23,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Settings:
+class HostSettings:
     """How launches run.
 
     order: 0 runs thread 0 and block 0 first, 1 the last ones first; above, it is the seed of an
@@ -39,16 +39,16 @@ class Settings:
     counts: list[Count] = field(default_factory=list, compare=False)
 
 
-_now = [Settings()]
+_now = [HostSettings()]
 
 
-def current() -> Settings:
+def current() -> HostSettings:
     """The settings of launches now."""
     return _now[-1]
 
 
 @contextmanager
-def settings(**changes) -> Iterator[Settings]:
+def settings(**changes) -> Iterator[HostSettings]:
     """Change some settings for a block of code; its launches are counted afresh."""
     _now.append(replace(current(), **{"counts": [], **changes}))
     try:

@@ -34,7 +34,7 @@ FIELDS = (*REALS, *COMPLEX)
 
 
 @dataclass(frozen=True)
-class Marked:
+class MarkedRows:
     """For a kernel that computes marked rows only: the blocks of all other rows return at once.
 
     Results of a usual call mark no row, so the model of traffic does not count such a launch. With
@@ -59,7 +59,7 @@ class Kernel:
     block: int  # threads of a block
     registers: int  # most registers a thread may have; the compilers' gate checks it
     double_inside: bool = False  # computes in double precision also for single precision: tables
-    marked: Marked | None = None  # computes the marked rows only
+    marked: MarkedRows | None = None  # computes the marked rows only
     bound: str = ""  # what limits it on a card at large sizes, one of BOUNDS; the model asks
 
     def __call__(

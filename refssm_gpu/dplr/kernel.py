@@ -125,7 +125,7 @@ class Chain:
         return self.gradients[0] if self.gradients else None
 
 
-class Rows:
+class DoubledRows:
     """x A^(k 2^first), or x (Aᵀ)^(k 2^first), as rows, k < count."""
 
     def __init__(self, chain: Chain, x: Array, count: int, first: int = 0, turned: bool = False):
@@ -164,8 +164,8 @@ class Powers:
     def __init__(self, chain: Chain, B: Array, C: Array, l: int):
         self.l, bits = l, isqrt(max(l - 1, 0)).bit_length()
         m = 1 << bits  # at least √l
-        self.right = Rows(chain, B, m, turned=True)
-        self.left = Rows(chain, C, max(-(-l // m), 1), first=bits)
+        self.right = DoubledRows(chain, B, m, turned=True)
+        self.left = DoubledRows(chain, C, max(-(-l // m), 1), first=bits)
 
     def kernel(self) -> Array:
         """K."""

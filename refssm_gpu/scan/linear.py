@@ -119,7 +119,7 @@ _TOTALS = replace(
 _BACK_TOTALS = replace(_TOTALS, name="linear_scan_back_totals")
 
 
-class Plan(NamedTuple):
+class ScanPlan(NamedTuple):
     """How a scan is split: the kernels' instance, their grid, and the sizes they get."""
 
     instance: Instance
@@ -137,7 +137,7 @@ class Plan(NamedTuple):
         made = (empty(shape, dtype, like) for _ in range(2))
         return *made, empty(shape[:2], np.uint8, like)
 
-    def from_own_states(self, argument: int) -> Plan:
+    def from_own_states(self, argument: int) -> ScanPlan:
         """The same with a state before each piece of each row, the argument of this number."""
         size = self.size.copy()
         size["mask"] |= in_every_row(argument)
@@ -227,7 +227,7 @@ def scan_back(
     return s.rows.unfolded(da, core), s.rows.unfolded(g, core), s.rows.unfolded(dx0, (n,))
 
 
-def _plan(s: Scan) -> Plan:
+def _plan(s: Scan) -> ScanPlan:
     """Split the columns among threads and blocks, and time among pieces if blocks are few."""
     l, n = s.b.shape[-2:]
     kind = s.b.dtype.name
@@ -247,7 +247,7 @@ def _plan(s: Scan) -> Plan:
     size = np.array(
         [(l, n, s.rows.inner, span, steps, s.rows.mask, s.at_rest)], SIZES
     )  # one record, passed by value
-    return Plan((kind, vector, lanes, items), (tiles * bool(l), pieces), size)
+    return ScanPlan((kind, vector, lanes, items), (tiles * bool(l), pieces), size)
 
 
 def before_pieces(maps: tuple[Array, ...], x0: Array | None, *, at_rest: bool) -> Array:
@@ -271,7 +271,7 @@ def _shifted(x: Array, first: Array | None) -> Array:
     return contiguous(xp.concat([start, x[:, :-1]], axis=1))
 
 
-def _starts(s: Scan, plan: Plan) -> Array:
+def _starts(s: Scan, plan: ScanPlan) -> Array:
     """The state before each piece, (rows, pieces, n)."""
     maps = plan.maps(s.rows.rows, s.b.shape[-1], s.accumulated, s.b)
     _TOTALS(plan.instance, plan.grid, s.a, s.b, s.resets, *maps, plan.size)
@@ -279,7 +279,7 @@ def _starts(s: Scan, plan: Plan) -> Array:
     return before_pieces(maps, x0, at_rest=s.at_rest)
 
 
-def _ends(s: Scan, plan: Plan, dlast: Array | None) -> Array:
+def _ends(s: Scan, plan: ScanPlan, dlast: Array | None) -> Array:
     """The cotangent that comes in after each piece, (rows, pieces, n)."""
     maps = plan.maps(s.rows.rows, s.b.shape[-1], s.accumulated, s.b)
     _BACK_TOTALS(plan.instance, plan.grid, s.b, s.a, s.resets, *maps, plan.size)

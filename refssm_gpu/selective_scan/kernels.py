@@ -26,7 +26,7 @@ from refssm_gpu._launching.arrays import (
 )
 from refssm_gpu._launching.batch import Batch, batch
 from refssm_gpu._launching.kernel import FIELDS, Kernel, instances, record, target
-from refssm_gpu.scan.linear import Plan, after_pieces, before_pieces
+from refssm_gpu.scan.linear import ScanPlan, after_pieces, before_pieces
 
 BLOCK = 128
 _INSTANCES = instances((*FIELDS, *HALVES))
@@ -61,7 +61,7 @@ class Gradients(NamedTuple):
     x0: Array
 
 
-def scan(given: Given, *, at_rest: bool) -> tuple[Array, Array]:
+def scan(given: ScanArguments, *, at_rest: bool) -> tuple[Array, Array]:
     """The outputs, in the type of the arguments, and the last states."""
     s = arguments(given, at_rest=at_rest)
     a, plan = s.given, s.plan()
@@ -75,7 +75,9 @@ def scan(given: Given, *, at_rest: bool) -> tuple[Array, Array]:
     return s.rows.unfolded(y, (s.steps,)), s.rows.unfolded(last, (s.states,))
 
 
-def gradients(given: Given, dlast: Array | None = None, *, at_rest: bool) -> tuple[Array, ...]:
+def gradients(
+    given: ScanArguments, dlast: Array | None = None, *, at_rest: bool
+) -> tuple[Array, ...]:
     """The gradients of all arguments but resets, shaped like them and in their types."""
     primals = given._replace(resets=None, dy=None)
     made = pulled_back(given, dlast, at_rest=at_rest)
@@ -83,7 +85,7 @@ def gradients(given: Given, dlast: Array | None = None, *, at_rest: bool) -> tup
     return unbroadcast_and_round(*zip(*pairs, strict=True))
 
 
-def pulled_back(given: Given, dlast: Array | None, *, at_rest: bool) -> Gradients:
+def pulled_back(given: ScanArguments, dlast: Array | None, *, at_rest: bool) -> Gradients:
     """The gradients from the outputs, `given.dy`, and the last state; None: nobody uses it."""
     s = arguments(given, *(() if dlast is None else (dlast,)), at_rest=at_rest)
     a, plan = s.given, s.plan()
@@ -104,7 +106,7 @@ def pulled_back(given: Given, dlast: Array | None, *, at_rest: bool) -> Gradient
     return _added(s, made)
 
 
-def _made(s: Selective, plan: Plan, ends: Array | None) -> Gradients:
+def _made(s: Selective, plan: ScanPlan, ends: Array | None) -> Gradients:
     """Memory for the gradients, as the kernel writes them; without steps their values."""
     rows, l, n = s.rows.rows, s.steps, s.states
     real, real_inside = real_type(s.kind), real_type(s.inside)
@@ -161,14 +163,14 @@ def _unmoved(s: Selective, x0: Array | None) -> Array:
     return xp.zeros(shape, dtype=s.inside) if first is None else xp.asarray(first, copy=True)
 
 
-def _carry(s: Selective, plan: Plan) -> Array | None:
+def _carry(s: Selective, plan: ScanPlan) -> Array | None:
     """Where states wait between chunks, if a thread cannot keep them all."""
     if s.states <= TILE:
         return None
     return empty((s.rows.rows, plan.pieces, s.states), s.inside, s.given.u)
 
 
-def _starts(s: Selective, plan: Plan, x0: Array | None) -> tuple[Array | None, Plan]:
+def _starts(s: Selective, plan: ScanPlan, x0: Array | None) -> tuple[Array | None, ScanPlan]:
     """The states before each piece, (rows, pieces, n), and the plan with them."""
     a = s.given
     if plan.pieces == 1:
@@ -182,7 +184,7 @@ def _starts(s: Selective, plan: Plan, x0: Array | None) -> tuple[Array | None, P
     return before, plan.from_own_states(STARTS)
 
 
-def _ends(s: Selective, plan: Plan, dlast: Array | None) -> Array | None:
+def _ends(s: Selective, plan: ScanPlan, dlast: Array | None) -> Array | None:
     """The cotangent that comes in after each piece, (rows, pieces, n); None for zeros."""
     a = s.given
     last = _every_row(s, dlast)
@@ -195,7 +197,7 @@ def _ends(s: Selective, plan: Plan, dlast: Array | None) -> Array | None:
     return after_pieces(maps, last)
 
 
-def _states(s: Selective, plan: Plan, x0: Array | None) -> Array:
+def _states(s: Selective, plan: ScanPlan, x0: Array | None) -> Array:
     """The states before each chunk, (rows, chunks, n)."""
     a = s.given
     starts, plan = _starts(s, plan, x0)
@@ -223,7 +225,7 @@ CORES = (1, 1, 1, 2, 2, 0, 1, 0, 1, 1, 1)  # u, dt, A, B, C, D, z, dt_bias, x0, 
 SIZES = record("l", "n", "inner", "span", mask=np.uint32, at_rest=np.int32)
 
 
-class Given(NamedTuple):
+class ScanArguments(NamedTuple):
     """What the caller has given; None where the operator has no such argument."""
 
     u: Array
@@ -243,7 +245,7 @@ class Given(NamedTuple):
 class Selective:
     """The arguments in one type and one batch; the sizes of blocks follow from the type."""
 
-    given: Given  # each in one piece of memory
+    given: ScanArguments  # each in one piece of memory
     rows: Batch
     split: int  # how many axes of the batch B and C lack
     kind: np.dtype
@@ -279,39 +281,39 @@ class Selective:
         """Blocks for the channels that share B and C."""
         return blocks(self.rows.inner, self.channels)
 
-    def plan(self) -> Plan:
+    def plan(self) -> ScanPlan:
         """Cut time into pieces if blocks are few."""
         tiles = self.rows.outer * self.groups
         wanted = RESIDENT * target().multiprocessors // max(tiles, 1)
         pieces = min(wanted, self.steps // (SHORTEST * self.chunk)) if self.states else 1
         return self.whole() if pieces < FEWEST else self._cut(pieces)
 
-    def whole(self) -> Plan:
+    def whole(self) -> ScanPlan:
         """Time in one piece."""
         return self._cut(1)
 
-    def _cut(self, pieces: int) -> Plan:
+    def _cut(self, pieces: int) -> ScanPlan:
         span = max(1, blocks(blocks(self.steps, pieces), self.chunk)) * self.chunk
         grid = self.rows.outer * self.groups * bool(self.steps), max(1, blocks(self.steps, span))
         fields = (self.steps, self.states, self.rows.inner, span, self.rows.mask, self.at_rest)
-        return Plan((self.kind.name,), grid, np.array([fields], SIZES))
+        return ScanPlan((self.kind.name,), grid, np.array([fields], SIZES))
 
 
-def arguments(given: Given, *others: Array, at_rest: bool) -> Selective:
+def arguments(given: ScanArguments, *others: Array, at_rest: bool) -> Selective:
     """Bring the arguments to one type and one batch; `others` belong to the type, too."""
     u, dt, A, B, C, D, *_, x0, _, dy = given
     kind = common(u, dt, A, B, C, D, x0, dy, *others)
     inside, real = accumulated(kind), real_type(kind)
-    types = Given(
+    types = ScanArguments(
         u=kind, dt=real, A=inside, B=kind, C=kind, D=inside, z=real,
         dt_bias=real_type(inside), x0=inside, resets=np.uint8, dy=kind,
     )  # fmt: skip
     split, given = _channels(given)
     rows = batch(given, CORES, types, split)
-    return Selective(Given(*rows.arrays), rows, split, kind, at_rest)
+    return Selective(ScanArguments(*rows.arrays), rows, split, kind, at_rest)
 
 
-def _channels(given: Given) -> tuple[int, Given]:
+def _channels(given: ScanArguments) -> tuple[int, ScanArguments]:
     """How many last batch axes B and C lack, and B and C with all of the others or none."""
     leads = [() if x is None else x.shape[: x.ndim - c] for x, c in zip(given, CORES, strict=True)]
     whole = np.broadcast_shapes(*leads)

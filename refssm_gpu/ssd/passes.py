@@ -24,7 +24,7 @@ from refssm_gpu._launching.arrays import (
     unbroadcast_and_round,
 )
 from refssm_gpu._launching.batch import INNER, Batch, batch, in_every_row
-from refssm_gpu._launching.kernel import FIELDS, Kernel, Marked, instances, record, target
+from refssm_gpu._launching.kernel import FIELDS, Kernel, MarkedRows, instances, record, target
 
 BLOCK = 128
 RESIDENT = 4  # blocks for each multiprocessor, below which heads do not share one
@@ -51,7 +51,7 @@ _OUTPUTS = Kernel(
 _GRADIENTS = Kernel(
     "ssd/ssd_back.cuh", "ssd_gradients", instances(TYPES), BLOCK, registers=255, bound="flops"
 )
-_AGAIN = Marked("marks", "whose results by chunks are not finite")
+_AGAIN = MarkedRows("marks", "whose results by chunks are not finite")
 _STEPS = Kernel(
     "ssd/ssd_steps.cuh",
     "ssd_steps",
@@ -69,11 +69,11 @@ def chunk(kind: np.dtype) -> int:
     return 64 if kind.itemsize <= 4 else 32
 
 
-def _rows(x, log_a, B, C, S0, resets) -> Rows:
+def _rows(x, log_a, B, C, S0, resets) -> SsdRows:
     return rows_of(x, log_a, B, C, S0, resets, chunk(common(x, log_a, B, C, S0)))
 
 
-def _one_step(x: Array, log_a: Array, B: Array, C: Array, S: Array) -> Rows:
+def _one_step(x: Array, log_a: Array, B: Array, C: Array, S: Array) -> SsdRows:
     """The arguments of one step as those of a sequence of length 1."""
     return _rows(x[..., None, :], log_a[..., None], B[..., None, :], C[..., None, :], S, None)
 
@@ -115,7 +115,7 @@ def step(x: Array, log_a: Array, B: Array, C: Array, S: Array) -> tuple[Array, A
     return r.rows.unfolded(y, (p,)), r.rows.unfolded(after, (p, n))
 
 
-def _steps(r: Rows, marks: Array | None, y: Array, last: Array) -> None:
+def _steps(r: SsdRows, marks: Array | None, y: Array, last: Array) -> None:
     """The recurrence, for the marked rows or for all."""
     groups = blocks(r.core[1], WARPS)
     _STEPS(
@@ -124,7 +124,9 @@ def _steps(r: Rows, marks: Array | None, y: Array, last: Array) -> None:
     )  # fmt: skip
 
 
-def _states(r: Rows, x: Array, back: int, start: Array | None, last: Array, marks: Array) -> Array:
+def _states(
+    r: SsdRows, x: Array, back: int, start: Array | None, last: Array, marks: Array
+) -> Array:
     """The states before all chunks, or `back` the cotangents after them, from dy as `x`."""
     (_, p, n), tile = r.core, chunk(r.kind)
     states, totals = r.new(r.chunks, p, n, inside=True), r.new(r.chunks, inside=True)
@@ -141,7 +143,7 @@ def _states(r: Rows, x: Array, back: int, start: Array | None, last: Array, mark
     return states
 
 
-def _heads(r: Rows, blocks_a_row: int) -> int:
+def _heads(r: SsdRows, blocks_a_row: int) -> int:
     """How many heads with the same B and C one block goes through: more where blocks are many."""
     if any(r.rows.bits[argument] & INNER for argument in (OF_B, OF_C)):
         return 1
@@ -206,14 +208,14 @@ def step_back(
     return _unfolded(r, heads, made)
 
 
-def _gradients_of(r: Rows, heads: int) -> tuple[Array, ...]:
+def _gradients_of(r: SsdRows, heads: int) -> tuple[Array, ...]:
     """Memory for dx and dlog_a of every row, dB and dC of every block's heads together."""
     l, p, n = r.core
     dB, dC = (empty((r.rows.rows // heads, l, n), r.inside, r.x) for _ in range(2))
     return r.new(l, p), r.new(l), dB, dC
 
 
-def _steps_back(r: Rows, heads: int, dy, dlast, marks, starts, scratch, made) -> None:
+def _steps_back(r: SsdRows, heads: int, dy, dlast, marks, starts, scratch, made) -> None:
     """The adjoint recurrence, for heads of which a row is marked, or for all."""
     _STEPS_BACK(
         (r.kind.name,), (r.rows.rows // heads,),
@@ -222,7 +224,7 @@ def _steps_back(r: Rows, heads: int, dy, dlast, marks, starts, scratch, made) ->
     )  # fmt: skip
 
 
-def _unfolded(r: Rows, heads: int, made: tuple[Array, ...]) -> tuple[Array, ...]:
+def _unfolded(r: SsdRows, heads: int, made: tuple[Array, ...]) -> tuple[Array, ...]:
     """With the batch's axes; in dB and dC the last one counts blocks of heads."""
     (l, p, n), shape = r.core, r.rows.shape
     groups = (*shape[:-1], r.rows.inner // heads) if heads > 1 else shape
@@ -246,7 +248,7 @@ SIZES = record("l", "p", "n", "inner", "chunks", "heads", mask=np.uint32, at_res
 
 
 @dataclass(frozen=True)
-class Rows:
+class SsdRows:
     """All arguments in one type and one batch; `S0` and `resets` may be None."""
 
     x: Array
@@ -295,7 +297,7 @@ class Rows:
 
 def rows_of(
     x: Array, log_a: Array, B: Array, C: Array, S0: Array | None, resets: Array | None, steps: int
-) -> Rows:
+) -> SsdRows:
     """Bring the arguments to one type and one batch; `steps` is the length of a chunk.
 
     Without S0 a row starts from rest: its first decay multiplies nothing.
@@ -306,4 +308,4 @@ def rows_of(
     (l, p), n = x.shape[-2:], B.shape[-1]
     fields = (l, p, n, rows.inner, blocks(l, steps), 1, rows.mask, S0 is None)
     x, log_a, B, C, S0, resets = rows.arrays
-    return Rows(x, log_a, B, C, S0, resets, rows, np.array([fields], SIZES))
+    return SsdRows(x, log_a, B, C, S0, resets, rows, np.array([fields], SIZES))

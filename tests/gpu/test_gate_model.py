@@ -11,7 +11,7 @@ from gpu.gate.flight import under_way
 from gpu.gate.occupancy import CARDS, occupancy
 from gpu.gate.recording import Launch, constness, names, recorded
 
-from refssm_gpu._launching.kernel import Marked
+from refssm_gpu._launching.kernel import MarkedRows
 from refssm_gpu.scan.linear import linear_scan, linear_scan_vjp
 
 A100, H100, H200 = CARDS
@@ -166,7 +166,7 @@ def twice(declared, marks):
 
 @needs_compiler
 def test_a_launch_for_marked_rows_is_not_counted_unless_all_rows_are_computed():
-    marks, rows = np.zeros(8, np.uint32), Marked("marks", "with a mark")
+    marks, rows = np.zeros(8, np.uint32), MarkedRows("marks", "with a mark")
     declared = kernel("marked.cuh", "again", marked=rows)
     once, all_rows = twice(declared, marks), twice(declared, None)
     assert [len(x.launches) for x in (once, all_rows)] == [2, 2]
@@ -180,7 +180,7 @@ def test_a_launch_for_marked_rows_is_not_counted_unless_all_rows_are_computed():
 
 @needs_compiler
 def test_marks_that_the_kernel_does_not_have_are_refused():
-    declared = kernel("marked.cuh", "again", marked=Marked("mark", "with a mark"))
+    declared = kernel("marked.cuh", "again", marked=MarkedRows("mark", "with a mark"))
     wanted = "again has no parameter `mark`, which its Kernel declares as the marks of rows; "
     with pytest.raises(ValueError, match=f"{wanted}it has a, marks, b"):
         twice(declared, None)

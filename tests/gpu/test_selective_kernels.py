@@ -18,7 +18,7 @@ from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
 from refssm_gpu._launching.kernel import target
 from refssm_gpu.selective_scan import kernels
-from refssm_gpu.selective_scan.kernels import Given
+from refssm_gpu.selective_scan.kernels import ScanArguments
 
 KINDS = ("float32", "float64", "complex64", "complex128")
 SIZES = [  # channels, steps, states: beside blocks of 8 to 32, chunks of 16 and 32, tiles of 16
@@ -141,7 +141,7 @@ def test_time_is_cut_into_pieces_only_where_blocks_are_few(monkeypatch):
     monkeypatch.setattr(type(target()), "multiprocessors", 4)
     for channels, cut in ((4, True), (96, False)):
         args = given(*drawn(0, "float32", channels, 2048, 4))
-        assert (kernels.arguments(Given(*args), at_rest=True).plan().pieces > 1) == cut
+        assert (kernels.arguments(ScanArguments(*args), at_rest=True).plan().pieces > 1) == cut
 
 
 def test_what_is_before_a_reset_stays_there_and_infinity_stays_infinity():
