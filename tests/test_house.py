@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from refssm._declaration.names import FAMILY_OF
+
 pytestmark = pytest.mark.short
 
 ROOT = Path(__file__).parent.parent
@@ -23,11 +25,10 @@ ENTRIES = ("refssm", "refssm.__main__", "refssm.command", "refssm.conformance.py
 ENTRIES += ("refssm_gpu",)
 # imports by a name that is made while the program runs: the importing module, and what it reaches
 BY_NAME = {
-    "refssm": r"refssm\.[a-z]\w*",
+    "refssm": r"refssm\.(" + "|".join({*FAMILY_OF.values()}) + ")",
     "refssm._declaration.operator": r"(refssm\.(oracle|enclosure|jit)|refssm_gpu)\.[a-z]\w*",
     "refssm._declaration.adapted": r"refssm\.(oracle|enclosure)\.adapters",
     "refssm.catalog": r"refssm\.layers\.catalog",
-    "refssm.layers.catalog": r"refssm\.layers\.[a-z]\w*",
     "refssm.conformance.planted": r"refssm\.conformance\.planted\.[a-z]\w*",
     "refssm.bench.training.steps": r"refssm\.bench\.training\.jax_models",
     "refssm.command.plot": r"refssm\.gallery\.[a-z]\w*",

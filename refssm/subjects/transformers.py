@@ -192,8 +192,8 @@ def block(h, e, t, r, n):
         hidden_size=h, state_size=n, conv_kernel=t, time_step_rank=r, num_hidden_layers=1
     )
     config.intermediate_size = e
-    mixer = MambaMixer(config, 0, initialize_mixer_weights=False)
-    return mixer.eval()  # pyright: ignore[reportCallIssue]
+    mixer = MambaMixer(config, 0, initialize_mixer_weights=False)  # pyright: ignore[reportCallIssue]
+    return mixer.eval()
 
 
 def _called(u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out, **options):
