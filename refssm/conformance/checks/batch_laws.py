@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.law import NOTHING, Law
 from refssm.conformance.judging.verdict import Verdict, worst_of
 

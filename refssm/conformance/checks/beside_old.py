@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.cotangents import cotangents_of
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.piece import Compared, key_of
 from refssm.conformance.judging.verdict import Verdict
 

@@ -9,6 +9,7 @@ from functools import partial
 from hypothesis import strategies as st
 
 from refssm._declaration.operator import Operator
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases import structured
 from refssm.conformance.cases.case import NOWHERE, Case, ordinary_case
 from refssm.conformance.cases.cotangents import cotangents_of
@@ -16,7 +17,6 @@ from refssm.conformance.cases.drawing import SIZES, THOROUGH, cases
 from refssm.conformance.cases.presets import OfPresets
 from refssm.conformance.cases.sizes import entries_of
 from refssm.conformance.checks import laws
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.conduct import CONDUCT, OF_STREAMS
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.law import Graded, Judge, JudgeArrays, Rule, hold

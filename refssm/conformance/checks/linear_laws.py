@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from refssm._declaration.operator import Operator
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.law import Law
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.agreement import inexact

@@ -9,8 +9,8 @@ import numpy as np
 
 from refssm._declaration.operator import Operator
 from refssm.catalog import from_state
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.law import NOTHING, Arguments, Law
 from refssm.conformance.judging.verdict import Verdict, kind_of, worst_of
 

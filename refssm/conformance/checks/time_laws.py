@@ -7,10 +7,10 @@ import numpy as np
 from refssm._declaration.adapted import adapted, adapters_of
 from refssm._declaration.operator import Operator
 from refssm.catalog import from_state, resumed, states_in
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.windows import at_length, cut, in_window, time_axes, timed, windowed
-from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.law import NOTHING, Law
 from refssm.conformance.checks.linear_laws import linear_arguments
 from refssm.conformance.gauges.gauge import Gauge

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.drawing import SIZES
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.diagnosis.hints import flushed, in_tf32, in_wider, masked, verdict_on

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from refssm._declaration.operator import Operator
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Graded
 from refssm.conformance.diagnosis.place import FEW, Wrong, leading, place_of

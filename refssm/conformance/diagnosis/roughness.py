@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.diagnosis.transcript import key_of_call
 from refssm.conformance.gauges.gauge import Gauge, Known
 from refssm.conformance.judging.expected import expect

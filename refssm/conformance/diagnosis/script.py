@@ -13,11 +13,11 @@ import numpy as np
 from refssm._declaration.implements import Declaration
 from refssm._declaration.layout import arranged, canonical
 from refssm.conformance.calling.calls.run import Run
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.links import switches
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.suspects import expected, graded
 from refssm.conformance.diagnosis.transcript import Call, Listening

@@ -17,9 +17,9 @@ import numpy as np
 
 from refssm._declaration.adapted import adapters_of, through
 from refssm._declaration.operator import Operator
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.calling.worker import InProcess
-from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import Check, rule_named
 from refssm.conformance.diagnosis.transcript import (
     OTHER,

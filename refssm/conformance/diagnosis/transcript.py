@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.gauges.gauge import Gauge

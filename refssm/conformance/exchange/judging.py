@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Declined, Outcome
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import PROFILES, Check, checks_of, rule_named
 from refssm.conformance.diagnosis.failure import explain
 from refssm.conformance.diagnosis.looks_like import diagnose_heard

@@ -12,12 +12,12 @@ import numpy as np
 from refssm._declaration.layout import canonical, parse, parts
 from refssm._declaration.operator import COMPILED_TYPES
 from refssm.catalog import from_state
+from refssm.conformance.calling.candidate import Broken
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.calling.recorded import Recorded, in_order, stored
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.cases.cotangents import random_like
 from refssm.conformance.checks import special_values
-from refssm.conformance.checks.candidate import Broken
 from refssm.conformance.checks.checks import GRADIENT, PROFILES, VALUE, Check, checks_of, types_of
 from refssm.conformance.checks.law import Rule
 from refssm.conformance.diagnosis.failure import CANONICAL

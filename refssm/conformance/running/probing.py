@@ -8,15 +8,15 @@ from functools import cache, cached_property
 
 from refssm._declaration.layout import canonical, length, parse, sizes_of
 from refssm.conformance.calling.calls.fitting import reordered
-from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.cases.case import Case, ordinary_case
-from refssm.conformance.checks.beside_old import Beside
-from refssm.conformance.checks.candidate import (
+from refssm.conformance.calling.candidate import (
     OF_DEVICE,
     Candidate,
     FirstCall,
     accepts_mixed_kinds,
 )
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.cases.case import Case, ordinary_case
+from refssm.conformance.checks.beside_old import Beside
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session

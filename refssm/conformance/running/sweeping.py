@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from hypothesis import strategies as st
 
+from refssm.conformance.calling.candidate import FirstCall, without_result
 from refssm.conformance.calling.worker import NOT_CALLED
 from refssm.conformance.cases.case import ordinary_cases
-from refssm.conformance.checks.candidate import FirstCall, without_result
 from refssm.conformance.checks.checks import COMPARING, Check
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.searching.swept import Failure, Swept

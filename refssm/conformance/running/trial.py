@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 
 from refssm._declaration.adapted import adapted, taken
 from refssm._declaration.layout import in_layout
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.cases.ranges import narrowed
-from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import (
     AGAINST_GRADIENT,
     GRADIENT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import VECTORS
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.result import Result

@@ -6,11 +6,11 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import find
 from refssm.conformance.calling.libraries import MODULES, NEEDS, absent, target
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.clones import CLONES
 
 LIBRARIES = [n for n in MODULES if n != "scipy" and n not in CLONES]

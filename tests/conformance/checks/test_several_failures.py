@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from judging import judged, plugin, run, scan
 
+from refssm.conformance.calling.candidate import without_result
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.cases.drawing import cases
-from refssm.conformance.checks.candidate import without_result
 from refssm.conformance.checks.conduct.arguments import _about
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.piece import Piece

@@ -12,15 +12,15 @@ from itertools import chain
 
 import numpy as np
 
-from refssm.conformance.calling.one_call import EARLIER, REWRITTEN, Declined, Outcome
-from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.limits import holds_zero
-from refssm.conformance.checks.candidate import (
+from refssm.conformance.calling.candidate import (
     Broken,
     Candidate,
     refuse_unusable,
     without_result,
 )
+from refssm.conformance.calling.one_call import EARLIER, REWRITTEN, Declined, Outcome
+from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.limits import holds_zero
 from refssm.conformance.checks.conduct.resized import large, other_values
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.verdict import WRITTEN, Verdict, worst_of, wrong

@@ -17,10 +17,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.cotangents import cotangents_of
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.conduct.resized import longer, other_values
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.verdict import Verdict, told_apart, worst_of, wrong

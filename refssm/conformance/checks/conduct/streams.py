@@ -7,8 +7,8 @@ without waiting, reads them too early.
 
 from __future__ import annotations
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.verdict import Verdict, wrong
 
