@@ -7,7 +7,7 @@ from pathlib import Path
 from judging import SCAN, plugin
 
 from refssm.command import code
-from refssm.conformance.running.probing import certified
+from refssm.conformance.running.first_calls import certified
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")

@@ -199,7 +199,7 @@ def _gradient(op, profile, dtype) -> Check:
 def value_of(candidate: Candidate, case: Case) -> Verdict:
     """Grade one forward call; exact integers must give exact results."""
     try:
-        return _value_at(candidate, *candidate.given(case), exact=case.exact)
+        return value_at(candidate, *candidate.given(case), exact=case.exact)
     except Broken as broken:
         return broken.verdict
 
@@ -207,29 +207,31 @@ def value_of(candidate: Candidate, case: Case) -> Verdict:
 def state_of(candidate: Candidate, case: Case) -> Verdict:
     """Grade the last state that one forward call returns."""
     try:
-        return _state_at(candidate, *candidate.given(case))
+        return state_at(candidate, *candidate.given(case))
     except Broken as broken:
         return broken.verdict
 
 
-def _state_at(candidate, arrays, statics) -> Verdict:
+def state_at(candidate: Candidate, arrays, statics) -> Verdict:
+    """Grade the last state of one forward call."""
     try:
         y = candidate.results(arrays, statics)
     except Broken as broken:  # also while a failure is explained
         return broken.verdict
-    which, gauged = candidate.op.state_outputs, candidate.expect(arrays, statics)
-    return candidate.graded(arrays, y, gauged, which=which)
+    which, gauged = candidate.op.state_outputs, candidate.grader.expect(arrays, statics)
+    return candidate.grader.outputs(arrays, y, gauged, which=which)
 
 
-def _value_at(candidate, arrays, statics, exact=False) -> Verdict:
+def value_at(candidate: Candidate, arrays, statics, exact=False) -> Verdict:
+    """Grade all outputs of one forward call but the last state."""
     op = candidate.op
     along = tuple(j for j in range(len(op.outputs)) if j not in op.state_outputs)
     try:
         y = candidate.results(arrays, statics)
     except Broken as broken:
         return broken.verdict
-    gauged = candidate.expect(arrays, statics)
-    verdict = candidate.graded(arrays, y, gauged, which=along)
+    gauged = candidate.grader.expect(arrays, statics)
+    verdict = candidate.grader.outputs(arrays, y, gauged, which=along)
     if exact and verdict.ok:
         told = integers(candidate, arrays, statics, y, gauged[0])
         return worst_of([verdict, told]) if told else verdict
@@ -243,7 +245,16 @@ def gradient_of(candidate: Candidate, case: Case) -> Verdict:
     except Broken as broken:
         return broken.verdict
     cotangents, view = cotangents_of(case, arrays, statics, candidate.offer.views)
-    return candidate.gradient(cotangents, arrays, statics, view=view)
+    return gradient_at(candidate, cotangents, arrays, statics, view)
+
+
+def gradient_at(candidate: Candidate, cotangents, arrays, statics, view="") -> Verdict:
+    """Grade each gradient of one VJP call; the worst verdict."""
+    try:
+        gradients = candidate.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
+    except Broken as broken:
+        return broken.verdict
+    return candidate.grader.gradients(gradients, cotangents, arrays, statics)
 
 
 def beside(
@@ -270,7 +281,7 @@ VALUE = Graded(
     name="value",
     sentence="The outputs are right on cases of every kind, and exact on exact integers.",
     hold=value_of,
-    at=_value_at,
+    at=value_at,
     exact=True,
     of_presets=True,
 )
@@ -278,7 +289,7 @@ STATE = Graded(
     name="state",
     sentence="The last state is right, if the operator returns one.",
     hold=state_of,
-    at=_state_at,
+    at=state_at,
 )
 GRADIENT = Graded(
     name="gradient",

@@ -183,7 +183,7 @@ def _simplest(check, candidate, case, arrays, statics, verdict, until):
 
     def infinite(attempt):
         with np.errstate(all="ignore"):
-            sizes = [np.abs(g.value) for g in candidate.expect(attempt, statics)]
+            sizes = [np.abs(g.value) for g in candidate.grader.expect(attempt, statics)]
         return not all((size <= case.type.max).all() for size in sizes)
 
     meant = infinite(arrays)

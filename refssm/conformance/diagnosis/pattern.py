@@ -74,7 +74,7 @@ def _failing(heard: list[Episode], check: Check) -> list[tuple]:
 
 def _wrong(check: Check, candidate: Candidate, e: Episode) -> list[Wrong]:
     """The outputs of a case that have wrong entries."""
-    op, held = candidate.op, candidate.held or Standard.of(check.dtype)
+    op, held = candidate.op, candidate.standard or Standard.of(check.dtype)
     vjp, found = check.rule.of_gradient, []
     for call in e.calls:
         if call.vjp != vjp or call.outcome.status != "ok" or call.after is not None:
@@ -122,7 +122,7 @@ def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) ->
     may exceed its bound by more than a factor of 4, as bounds may be measured, and one must be at
     least a 16th of it, or a 256th where no arithmetic lies between that and the judged one.
     """
-    held = candidate.held
+    held = candidate.standard
     if held is None or candidate.op.contract.needs_no_value:
         return ""
     large = [w for w in wrong if w.bad.size >= FEW]

@@ -80,7 +80,7 @@ def loses_alike(candidate: Candidate, calls: Iterable) -> str:
     Arithmetic with fewer bits inside errs as much in both precisions, or is not used in one.
     Roundings that grow are multiples of the unit roundoff in either.
     """
-    held = candidate.held
+    held = candidate.standard
     other = held and OTHER_PRECISION.get(held.type.name)
     if not held or not other or other not in candidate.accepted:
         return ""
@@ -133,7 +133,7 @@ def _seen(candidate: Candidate, arguments, statics, vjp: bool) -> list[_Seen]:
     try:
         candidate.admitted(arrays, statics)
         outputs = candidate.outputs(arguments, statics, vjp=vjp)
-        gauged = expect(op, arguments, statics, op.bare_vjp if vjp else None, candidate.held)
+        gauged = expect(op, arguments, statics, op.bare_vjp if vjp else None, candidate.standard)
     except (Broken, Declined):
         return []
     pairs = zip(outputs, gauged, strict=False)

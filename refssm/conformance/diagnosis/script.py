@@ -163,7 +163,7 @@ def _types(candidate: Candidate, call: Call) -> tuple[np.dtype, ...]:
     """The types of the outputs, or of the gradients."""
     op = candidate.op
     if not call.vjp:
-        return types_in(op, call.arguments, candidate.held)
+        return types_in(op, call.arguments, candidate.standard)
     precision = np.dtype(judged_type(call.arguments))
     arrays = zip(op.inputs, call.arguments[len(op.outputs) :], strict=True)
     kinds = [np.iscomplexobj(a) for name, a in arrays if name not in op.flags]
@@ -187,7 +187,7 @@ def script(
         Found(op, print, None, declared=declared), number_type(kept["dtype"]), call.vjp, loops
     )
     given = run.entering(call.arguments, call.statics)
-    held = candidate.held or Standard.of(kept["dtype"])
+    held = candidate.standard or Standard.of(kept["dtype"])
     types, fits = _types(candidate, call), not _unfit(candidate, call)
     came = [y.dtype for y in call.outcome.outputs] if fits else types
     gauged = zip(expected(candidate, call), came, strict=True)

@@ -206,7 +206,7 @@ def _far(outputs, values, right: tuple[Gauge, ...]) -> float:
 
 def outcome_of(worker, name, call: Call, arguments, candidate) -> Outcome:
     """The outcome of a recorded call in another implementation, with these arguments."""
-    dtype = candidate.held.type.name if candidate.held else ""
+    dtype = candidate.standard.type.name if candidate.standard else ""
     how = {"vjp": call.vjp, "view": call.view, "after": call.after}
     return worker.call(name, arguments, call.statics, dtype=dtype, **how)
 
@@ -258,7 +258,10 @@ def _gauged(d, candidate, call: Call, answers: Answers) -> Iterator[tuple]:
     right, (own, wider) = expected(candidate, call), answers
     if len(right) != len(own.outputs):
         return
-    bounds, least = _bounds(d, candidate, call), candidate.held.floor if candidate.held else 0.0
+    bounds, least = (
+        _bounds(d, candidate, call),
+        candidate.standard.floor if candidate.standard else 0.0,
+    )
     for outputs, rounded in ((wider.outputs, 1), (own.outputs, 2)):
         if len(outputs) == len(right) and all(isinstance(s, np.ndarray) for s in outputs):
             traced = bounds or [
@@ -272,7 +275,7 @@ def _gauged(d, candidate, call: Call, answers: Answers) -> Iterator[tuple]:
 
 def _bounds(d: PlantedBug, candidate: Candidate, call: Call) -> list[np.ndarray] | None:
     """The bug's own rounding error bounds, or None if its program cannot be traced."""
-    program, held = d.vjp if call.vjp else d.forward, candidate.held
+    program, held = d.vjp if call.vjp else d.forward, candidate.standard
     followed = candidate.op.contract.follows_each_operation
     if not followed or held is None or program is None:
         return None

@@ -126,12 +126,12 @@ def expected(candidate: Candidate, call: Call) -> tuple[Gauge, ...]:
     """The gauges of the right outputs or gradients."""
     op = candidate.op
     vjp = op.bare_vjp if call.vjp else None
-    return expect(op, call.arguments, call.statics, vjp, candidate.held)
+    return expect(op, call.arguments, call.statics, vjp, candidate.standard)
 
 
 def graded(candidate: Candidate, call: Call, outputs, gauged) -> Verdict:
     """The worst verdict on the outputs by these gauges, in the types that they have."""
-    op, held = candidate.op, candidate.held or Standard.of(judged_type(call.arguments))
+    op, held = candidate.op, candidate.standard or Standard.of(judged_type(call.arguments))
     if op.contract.basis_free and not call.vjp:
         return grade_invariants(op, outputs, gauged, held)
     product = 0.0 if call.vjp else span_product(op, call.arguments)
@@ -174,6 +174,6 @@ def complex_for_real(outcome: Outcome, right: tuple[Gauge, ...]) -> bool:
 
 def _narrowed(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
     """True if an output has less precision than the judged type."""
-    held = candidate.held or Standard.of(judged_type(call.arguments))
+    held = candidate.standard or Standard.of(judged_type(call.arguments))
     carrier = np.finfo(held.type.carrier).eps
     return any(y.dtype.kind not in "fc" or np.finfo(y.dtype).eps > carrier for y in outcome.outputs)

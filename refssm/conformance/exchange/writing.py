@@ -29,7 +29,7 @@ from refssm.conformance.exchange.manifest import CHECKS, FORMAT, NAME, VERSION
 from refssm.conformance.judging.expected import expect, key_of, remembering
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.number_types import number_type
-from refssm.conformance.running.probing import certified
+from refssm.conformance.running.first_calls import certified
 from refssm.conformance.running.session import trials_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.running.sweeping import first_seed
@@ -184,7 +184,7 @@ class Writer:
 
     def _place(self, check: Check, candidate, one: Asked, exact: bool) -> str:
         """The folder of one call, written if it is new."""
-        op, held = operator_named(one.name), candidate.held
+        op, held = operator_named(one.name), candidate.standard
         vjp = op.bare_vjp if one.vjp else None
         key = key_of(op, one.arrays, one.statics, vjp, held)
         if key not in self.places:

@@ -8,15 +8,15 @@ arithmetic; F: anything else. A, B and N pass.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
 
 from refssm._declaration.operator import Operator
-from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.gauges.gauge import Gauge, Second
 from refssm.conformance.judging.cancelling import bound_of_terms, right_in_norm, second_bound
-from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.expected import expect, judged_type
 from refssm.conformance.judging.invariants import grade_invariants
 from refssm.conformance.judging.verdict import (
     BEYOND,
@@ -30,13 +30,65 @@ from refssm.conformance.judging.verdict import (
     worst_of,
     wrong,
 )
+from refssm.conformance.judging.wrong_entries import (
+    BETWEEN,
+    BITS,
+    OF_NORM,
+    RATIO,
+    Damage,
+    axis_names,
+    describe,
+)
 from refssm.conformance.judging.wrong_entries import CLASSES as OF_CLASS
-from refssm.conformance.judging.wrong_entries import OF_NORM, Damage, axis_names, describe
 from refssm.conformance.standard import HALF_PRECISION, Standard
 
 GROSS = 100  # where more than two digits are usual, an error in the second one is wrong
 MORE = 64.0  # times a bound: errors beyond are not measured on more copies
 HEADROOM = 2.0**10  # other programs may have that much larger intermediate results
+
+
+@dataclass(frozen=True)
+class Grader:
+    """Grades the results of an implementation of `op` by its standard.
+
+    Without a standard, by that of the arrays' type.
+    """
+
+    op: Operator
+    standard: Standard | None = None
+
+    def expect(self, arrays, statics, op: Operator | None = None) -> tuple[Gauge, ...]:
+        """What a forward call should return, of another operator if one is given."""
+        return expect(op or self.op, arrays, statics, held=self.standard)
+
+    def outputs(self, arrays, outputs, gauged, overflow=False, which=()) -> Verdict:
+        """The verdict on the outputs of one call, or on those with indices in `which`."""
+        return grade_outputs(self.op, arrays, outputs, gauged, overflow, self.standard, which)
+
+    def gradients(self, gradients, cotangents, arrays, statics) -> Verdict:
+        """The worst verdict on the gradients of one VJP call."""
+        op = self.op
+        gauged = expect(op, [*cotangents, *arrays], statics, op.bare_vjp, self.standard)
+        precision = judged_type([*cotangents, *arrays])
+        verdicts = []
+        axes = [(*batch, *dims) for batch, dims in zip(op.batch_axes, op.input_dims, strict=True)]
+        described = zip(op.inputs, axes, arrays, strict=True)
+        described = [(name, dims, a) for name, dims, a in described if name not in op.flags]
+        for g, gauge, (name, dims, a) in zip(gradients, gauged, described, strict=True):
+            kind = precision if np.iscomplexobj(a) else np.finfo(precision).dtype
+            kind = np.dtype(kind)
+            verdicts.append(compare(g, gauge, kind, dims, f"d{name}", held=self.standard))
+        return worst_of(verdicts)
+
+    def agree(self, arrays, y, other, *bounds, output=0, through=False) -> Verdict:
+        """Compare two outputs of this implementation: they may differ by the sum of their bounds.
+
+        With `through`, one of them was computed from a state that was rounded to the type.
+        """
+        held = self.standard
+        if through and held is not None and held.u < held.type.u:
+            held = replace(held, computes=held.type)
+        return same(self.op, arrays, y, other, *bounds, output=output, held=held)
 
 
 def compare(
@@ -287,3 +339,52 @@ def grade_outputs(
         compare(y, gauge, dtype, dims, name, product, overflow, either, held)
         for y, gauge, dtype, dims, name in (told[j] for j in which or range(len(told)))
     )
+
+
+def same(op: Operator, arrays, y, other, *bounds, output=0, held: Standard | None = None):
+    """The verdict on two results of one implementation: they may differ by the sum of bounds."""
+    of = held or Standard.of(judged_type(arrays))
+    returned = of.u_out(y.dtype) / (of.room * of.u)  # the rounding of the output, in u·K
+
+    def summed(errors):
+        rounded = (returned * np.maximum(np.abs(b.value), of.type.tiny) for b in bounds)
+        both = (
+            np.broadcast_to(e + r, np.shape(other)) for e, r in zip(errors, rounded, strict=True)
+        )
+        return np.sum([*both], axis=0)
+
+    k, seconds = summed([b.k1 for b in bounds]), [b.second for b in bounds if b.second is not None]
+    gauge = Gauge(np.asarray(other), k, k, max(b.peak for b in bounds))
+    if len(seconds) == len(bounds):
+        gauge = replace(
+            gauge,
+            second=Second(
+                lambda: k + summed([s.whole() for s in seconds]),
+                lambda: k + summed([s.of_terms() for s in seconds]),
+            ),
+        )
+    if any(b.again for b in bounds):
+        more = [b.again or (lambda b=b: b.k1) for b in bounds]
+        gauge = replace(gauge, again=lambda: np.maximum(k, summed([k0() for k0 in more])))
+    types, name = types_in(op, arrays, held), op.outputs[output]
+    dims = (*op.batch_names, *op.output_dims[output])
+    either = any(t.kind == "c" for t in types)
+    verdict = compare(y, gauge, types[output], dims, name, either=either, held=held)
+    if verdict.damage is None or verdict.damage.unit != RATIO:
+        return verdict
+    return replace(verdict, damage=replace(verdict.damage, unit=BETWEEN))
+
+
+def inexact(op, y, wanted, what, output=0) -> Verdict:
+    """The verdict on two results that should be equal bit by bit; names the first difference."""
+    if y.shape != wanted.shape:
+        kind = f"shape or type of `{op.outputs[output]}`"
+        return wrong(f"{what}shape {y.shape}, want {wanted.shape}", kind=kind)
+    bad = ~((y == wanted) | ((y != y) & (wanted != wanted)))
+    i = tuple(int(j) for j in np.argwhere(bad)[0])
+    place = f"{op.outputs[output]}{list(i)}"
+    dims = (*op.batch_names, *op.output_dims[output])
+    got, want = told_apart(y[i], wanted[i])
+    message = f"{what}{place}: got {got}, want exactly {want}; {describe(bad, dims)}"
+    name = op.outputs[output]
+    return wrong(message, Damage.where(name, bad, dims, BITS), f"bits of `{name}`")

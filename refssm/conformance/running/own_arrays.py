@@ -18,7 +18,15 @@ from refssm.conformance.calling.recorded import Recorded, in_order, stored
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.cases.cotangents import random_like
 from refssm.conformance.checks import special_values
-from refssm.conformance.checks.checks import GRADIENT, PROFILES, VALUE, Check, checks_of, types_of
+from refssm.conformance.checks.checks import (
+    GRADIENT,
+    PROFILES,
+    VALUE,
+    Check,
+    checks_of,
+    gradient_at,
+    types_of,
+)
 from refssm.conformance.checks.law import Rule
 from refssm.conformance.diagnosis.failure import CANONICAL
 from refssm.conformance.diagnosis.kept_failure import STORY
@@ -28,6 +36,7 @@ from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.conformance.number_types import number_type
+from refssm.conformance.running.first_calls import first_calls
 from refssm.conformance.running.session import trials_of
 from refssm.conformance.running.settings import Session
 from refssm.conformance.running.trial import Trial
@@ -79,7 +88,7 @@ class _OwnData:
             arrays = [_with_all_axes(op, i, a, path) for i, a in enumerate(arrays)]
         self.arrays = arrays
         # find out whether calls are batched or slice by slice
-        trial.candidate.probe({self.dtype: ordinary_case(op, self.dtype)})
+        first_calls(trial.candidate, {self.dtype: ordinary_case(op, self.dtype)})
         self.candidate = trial.candidate.judged_in(self.dtype)
 
     @property
@@ -122,7 +131,7 @@ class _OwnData:
             shapes = self.trial.op.output_shapes(*arrays, **statics)
             if [d.shape for d in cotangents] != [*shapes]:
                 return Verdict("-", notes=("`only` changes the shape of the outputs",))
-            return self.candidate.gradient(cotangents, arrays, statics)
+            return gradient_at(self.candidate, cotangents, arrays, statics)
 
         return self._judged(GRADIENT, f"the gradient for {whence}", judged)
 

@@ -13,8 +13,8 @@ from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.diagnosis.kept_failure import case_of
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict
+from refssm.conformance.running.first_calls import certified
 from refssm.conformance.running.own_arrays import arguments
-from refssm.conformance.running.probing import certified
 from refssm.conformance.running.session import trials_of
 from refssm.conformance.running.settings import Session
 from refssm.conformance.running.trial import Trial

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from hypothesis import strategies as st
 
-from refssm.conformance.calling.candidate import FirstCall, without_result
+from refssm.conformance.calling.candidate import without_result
 from refssm.conformance.calling.worker import NOT_CALLED
 from refssm.conformance.cases.case import ordinary_cases
 from refssm.conformance.checks.checks import COMPARING, Check
@@ -23,7 +23,7 @@ from refssm.conformance.diagnosis.hints import AS_WRONG, FLUSHED
 from refssm.conformance.diagnosis.looks_like import diagnose
 from refssm.conformance.judging.result import MISFIT, THIN, Also, Result
 from refssm.conformance.judging.verdict import Verdict
-from refssm.conformance.running.probing import BLOCK_SIZES, Probe
+from refssm.conformance.running.first_calls import BLOCK_SIZES, FirstCall, Probe
 from refssm.conformance.running.settings import Session
 from refssm.conformance.running.wording import Wording
 
@@ -203,9 +203,9 @@ class Sweeping:
 
     def _where_flushed(self) -> str:
         """The hint to declare ftz, or what still fails with that declaration."""
-        assert self.candidate.held is not None
+        assert self.candidate.standard is not None
         forgiving = copy(self.candidate)
-        forgiving.held = replace(self.candidate.held, ftz=True)
+        forgiving.standard = replace(self.candidate.standard, ftz=True)
         how = {**self.options, "shrink": False, "tick": lambda tries: None}
         again = sweep(self._cases(), self.check.judging(forgiving), **how)
         if again.case is None:

@@ -23,7 +23,7 @@ from refssm.conformance.checks.checks import (
     types_of,
 )
 from refssm.conformance.judging.result import Result
-from refssm.conformance.running.probing import Probe
+from refssm.conformance.running.first_calls import Probe
 from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session
 from refssm.conformance.running.sweeping import Sweeping

@@ -16,6 +16,7 @@ from refssm.conformance.checks.checks import VECTORS
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict, worst_of
+from refssm.conformance.running.first_calls import first_calls
 from refssm.conformance.standard import Standard
 from refssm.conformance.vectors.document import Vector, Vectors
 
@@ -55,7 +56,8 @@ class _OneOperator:
             listed = f"declared only for {own}, vectors are in {stored}"
             yield self._result(types[0], "skipped", message=listed)
             return
-        refused = self.candidate.probe({t: ordinary_case(self.op, t) for t in declared})
+        ordinary = {t: ordinary_case(self.op, t) for t in declared}
+        refused = first_calls(self.candidate, ordinary).refused
         for dtype in declared:
             others = any(not text for text in refused.values())
             if refused.get(dtype) and others and not self.offer.dtypes:
@@ -117,12 +119,12 @@ def verdict_of(candidate: Candidate, case: Vector) -> Verdict:
         y = candidate.outputs(arrays, statics)
     except Broken as broken:
         return broken.verdict
-    return candidate.graded(arrays, y, _held(candidate, case))
+    return candidate.grader.outputs(arrays, y, _held(candidate, case))
 
 
 def _held(candidate: Candidate, case: Vector) -> tuple[Gauge, ...]:
     """The stored bounds; if subnormals may be flushed, plus the largest error from flushing."""
-    held = candidate.held
+    held = candidate.standard
     if held is None or not held.ftz:
         return case.gauges
     return tuple(replace(g, k0=g.k0 + held.copied, k1=g.k1 + held.copied) for g in case.gauges)

@@ -118,7 +118,7 @@ def passes(found: Found, case, gauges) -> bool:
             y = candidate.outputs(case.arrays, case.statics)
         except (Broken, Declined):
             return False
-        return candidate.graded(case.arrays, y, gauges).grade in "AB"
+        return candidate.grader.outputs(case.arrays, y, gauges).grade in "AB"
 
 
 def _cases(op, dtype, lengths, rng, count, plain) -> Iterator[Drawn]:

@@ -11,7 +11,9 @@ from refssm.conformance.calling.finding import find
 from refssm.conformance.calling.libraries import MODULES, NEEDS, absent, target
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.checks.checks import gradient_at, value_at
 from refssm.conformance.clones import CLONES
+from refssm.conformance.running.first_calls import first_calls
 
 LIBRARIES = [n for n in MODULES if n != "scipy" and n not in CLONES]
 SUBJECTS = [(n, t) for n in LIBRARIES for t in target(n)]
@@ -59,16 +61,16 @@ def test_a_library_is_right_on_an_ordinary_case(subject, module, dtype):
         op, file = found.op, module.split(".")[-1]
         candidate = Candidate(op, InProcess([found]), found.offer)
         case = ordinary_case(op, dtype)
-        assert candidate.probe({dtype: case}) == {dtype: ""}
+        assert first_calls(candidate, {dtype: case}).refused == {dtype: ""}
         candidate = candidate.judged_in(dtype)
         arrays, statics = candidate.given(case)
-        verdict = candidate.value(arrays, statics).verdict
+        verdict = value_at(candidate, arrays, statics).verdict
         assert verdict == WRONG_VALUES.get((file, op.name), "pass")
         assert candidate.has_vjp or op.name in STEPPED or subject in WITHOUT_GRADIENTS
         if candidate.has_vjp and verdict == "pass":
             shapes, types = op.output_shapes(*arrays, **statics), op.output_types(*arrays)
             ones = [np.ones(s, t) for s, t in zip(shapes, types, strict=True)]
-            verdict = candidate.gradient(ones, arrays, statics).verdict
+            verdict = gradient_at(candidate, ones, arrays, statics).verdict
             assert verdict == WRONG_GRADIENTS.get((file, op.name, dtype), "pass")
 
 
