@@ -201,8 +201,8 @@ def integers(candidate: Candidate, arrays, statics, ys, gauge: Gauge) -> Verdict
     Programs that take logarithms cannot be exact; they are those that also scale within rounding
     only.
     """
-    op, held = candidate.op, candidate.standard or Standard.of(judged_type(arrays))
-    if not of_integers(op, held, arrays, gauge) or np.array_equal(ys[0], gauge.value):
+    op, standard = candidate.op, candidate.standard or Standard.of(judged_type(arrays))
+    if not of_integers(op, standard, arrays, gauge) or np.array_equal(ys[0], gauge.value):
         return None
     try:
         rounded = any(
@@ -229,9 +229,9 @@ def _rounds(candidate: Candidate, arrays, statics, ys, group) -> bool:
     return False
 
 
-def of_integers(op: Operator, held: Standard, arrays, gauge: Gauge) -> bool:
+def of_integers(op: Operator, standard: Standard, arrays, gauge: Gauge) -> bool:
     """True if arguments, results and all intermediates are integers exact in the type."""
-    too_large = gauge.peak * 8 > 1 / max(held.u, held.type.u)
+    too_large = gauge.peak * 8 > 1 / max(standard.u, standard.type.u)
     if too_large or not op.contract.follows_each_operation:
         return False
     return all(np.array_equal(p, np.round(p)) for p in (gauge.value, *arrays))

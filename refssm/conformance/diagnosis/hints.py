@@ -52,10 +52,15 @@ def verdict_on(check: Check, candidate: Candidate, case: Case) -> Verdict | None
 
 def in_tf32(check: Check, candidate: Candidate, verdict: Verdict) -> str:
     """A hint if the result is as accurate as TF32, and a setting that is on asks for it."""
-    setting, held = candidate.offer.tf32, candidate.standard
-    if not setting or verdict.grade != "C" or held is None or held.computes != held.type:
+    setting, standard = candidate.offer.tf32, candidate.standard
+    if (
+        not setting
+        or verdict.grade != "C"
+        or standard is None
+        or standard.computes != standard.type
+    ):
         return ""
-    if held.type.digits != NUMBER_TYPES["float32"].digits:
+    if standard.type.digits != NUMBER_TYPES["float32"].digits:
         return ""
     return (
         f'as accurate as TF32: {setting} is on; declare Budget(computes="tf32"), or switch it off'
@@ -132,10 +137,10 @@ def _others(arrays) -> list[np.ndarray]:
 
 def _rounds_in(wider: Candidate, arrays, statics, bits: float) -> bool:
     """True if the errors are roundings: of the type itself, or of a type with fewer bits."""
-    held = wider.standard or Standard.of(judged_type(arrays))
+    standard = wider.standard or Standard.of(judged_type(arrays))
     coarser = [NUMBER_TYPES["float32"].digits, TF32.digits, NUMBER_TYPES["bfloat16"].digits]
     # a type whose digits are fewer than those that are right is not used
-    digits = [held.type.digits, *(d for d in coarser if d > bits or d == coarser[0])]
+    digits = [standard.type.digits, *(d for d in coarser if d > bits or d == coarser[0])]
     return any(is_rough(wider, [(arrays, statics, False)], d) for d in digits)
 
 
@@ -163,11 +168,13 @@ def flushed(check, candidate, case: Case) -> str:
     would hide any error of a subnormal number. The case as it is must fail again between and after
     these calls: a failure that comes and goes is not one of flushing.
     """
-    held = candidate.standard
-    if held is None or held.ftz or held.type.name == "float16":  # ν/u is large in float16
+    standard = candidate.standard
+    if (
+        standard is None or standard.ftz or standard.type.name == "float16"
+    ):  # ν/u is large in float16
         return ""
     forgiving = copy(candidate)
-    forgiving.standard = replace(held, ftz=True)
+    forgiving.standard = replace(standard, ftz=True)
     attempts = [
         (forgiving, case, True),
         (candidate, _normal(case), True),

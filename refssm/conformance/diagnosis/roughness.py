@@ -80,16 +80,16 @@ def loses_alike(candidate: Candidate, calls: Iterable) -> str:
     Arithmetic with fewer bits inside errs as much in both precisions, or is not used in one.
     Roundings that grow are multiples of the unit roundoff in either.
     """
-    held = candidate.standard
-    other = held and OTHER_PRECISION.get(held.type.name)
-    if not held or not other or other not in candidate.accepted:
+    standard = candidate.standard
+    other = standard and OTHER_PRECISION.get(standard.type.name)
+    if not standard or not other or other not in candidate.accepted:
         return ""
     there, apart = candidate.judged_in(other), 0.0
     for arguments, statics, vjp in _distinct(calls)[:CALLS]:
         cast = [a.astype(_like(a, other)) for a in arguments]
-        mine = _units(_seen(candidate, arguments, statics, vjp), held.u)
+        mine = _units(_seen(candidate, arguments, statics, vjp), standard.u)
         same = _units(_seen(there, cast, statics, vjp), number_type(other).u)
-        lost = min(mine, same) > held.room
+        lost = min(mine, same) > standard.room
         apart = max(apart, mine / same, same / mine) if lost else np.inf
     return other if 0 < apart < FAR_BELOW else ""
 

@@ -275,16 +275,16 @@ def _gauged(d, candidate, call: Call, answers: Answers) -> Iterator[tuple]:
 
 def _bounds(d: PlantedBug, candidate: Candidate, call: Call) -> list[np.ndarray] | None:
     """The bug's own rounding error bounds, or None if its program cannot be traced."""
-    program, held = d.vjp if call.vjp else d.forward, candidate.standard
+    program, standard = d.vjp if call.vjp else d.forward, candidate.standard
     followed = candidate.op.contract.follows_each_operation
-    if not followed or held is None or program is None:
+    if not followed or standard is None or program is None:
         return None
     try:
         made = gauges(
             program,
             *call.arguments,
-            unit=held.u,
-            floor=held.floor,
+            unit=standard.u,
+            floor=standard.floor,
             partial=call.vjp,
             **call.statics,
         )

@@ -131,17 +131,17 @@ def expected(candidate: Candidate, call: Call) -> tuple[Gauge, ...]:
 
 def graded(candidate: Candidate, call: Call, outputs, gauged) -> Verdict:
     """The worst verdict on the outputs by these gauges, in the types that they have."""
-    op, held = candidate.op, candidate.standard or Standard.of(judged_type(call.arguments))
+    op, standard = candidate.op, candidate.standard or Standard.of(judged_type(call.arguments))
     if op.contract.basis_free and not call.vjp:
-        return grade_invariants(op, outputs, gauged, held)
+        return grade_invariants(op, outputs, gauged, standard)
     product = 0.0 if call.vjp else span_product(op, call.arguments)
     if any(y.dtype.kind not in "fc" for y in outputs):
         return OTHER
     verdicts = []
     for y, gauge in zip(outputs, gauged, strict=True):
-        narrow = np.finfo(y.dtype).eps > np.finfo(held.type.carrier).eps
-        standard = Standard.of(y.dtype) if narrow else held
-        verdicts.append(compare(y, gauge, y.dtype, (), "", product, held=standard))
+        narrow = np.finfo(y.dtype).eps > np.finfo(standard.type.carrier).eps
+        of_type = Standard.of(y.dtype) if narrow else standard
+        verdicts.append(compare(y, gauge, y.dtype, (), "", product, standard=of_type))
     return worst_of(verdicts)
 
 
@@ -174,6 +174,6 @@ def complex_for_real(outcome: Outcome, right: tuple[Gauge, ...]) -> bool:
 
 def _narrowed(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
     """True if an output has less precision than the judged type."""
-    held = candidate.standard or Standard.of(judged_type(call.arguments))
-    carrier = np.finfo(held.type.carrier).eps
+    standard = candidate.standard or Standard.of(judged_type(call.arguments))
+    carrier = np.finfo(standard.type.carrier).eps
     return any(y.dtype.kind not in "fc" or np.finfo(y.dtype).eps > carrier for y in outcome.outputs)

@@ -57,8 +57,8 @@ class Answers:
         for stored in folder.cases.values():
             op = stored.call.op
             vjp = op.bare_vjp if stored.call.vjp else None
-            held = Standard.of(stored.call.kind.name, ftz=ftz)
-            key = key_of(op, stored.arrays, stored.call.statics, vjp, held)
+            standard = Standard.of(stored.call.kind.name, ftz=ftz)
+            key = key_of(op, stored.arrays, stored.call.statics, vjp, standard)
             self.places[key] = stored
             if gauge := stored.record["gauge"]:
                 self.gauges[key] = stored.folder / gauge["file"], len(stored.call.outputs)
@@ -71,8 +71,8 @@ class Answers:
         """The outputs in the folder of this call; declined if there is no such folder."""
         del how
         op = operator_named(name)
-        held = Standard.of(dtype, ftz=self.folder.head["ftz"])
-        key = key_of(op, arrays, statics, op.bare_vjp if vjp else None, held)
+        standard = Standard.of(dtype, ftz=self.folder.head["ftz"])
+        key = key_of(op, arrays, statics, op.bare_vjp if vjp else None, standard)
         stored = self.places.get(key)
         if stored is None:
             return Outcome("declined")

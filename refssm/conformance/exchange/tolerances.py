@@ -26,7 +26,9 @@ def entrywise(op: Operator, gauged: tuple[Gauge, ...]) -> bool:
     return not op.contract.basis_free and all(g.measure is None for g in gauged)
 
 
-def largest_errors(call: Call, arrays, gauged, held: Standard, *, exact: bool) -> list[np.ndarray]:
+def largest_errors(
+    call: Call, arrays, gauged, standard: Standard, *, exact: bool
+) -> list[np.ndarray]:
     """For each output the largest |ŷ − y| of each entry that passes with grade A or B.
 
     Infinity where nothing is judged; zero where the expected value is an exact integer, NaN or
@@ -35,15 +37,15 @@ def largest_errors(call: Call, arrays, gauged, held: Standard, *, exact: bool) -
     op, tolerances = call.op, []
     primals = arrays[len(op.outputs) * call.vjp :]
     product = 0.0 if call.vjp else span_product(op, primals)
-    overflow_limit = min(held.type.max, held.computes.max) / HEADROOM
+    overflow_limit = min(standard.type.max, standard.computes.max) / HEADROOM
     for j, (gauge, slot) in enumerate(zip(gauged, call.outputs, strict=True)):
-        dtype = held.type.carrier if held.type.half else np.dtype(slot.dtype)
+        dtype = standard.type.carrier if standard.type.half else np.dtype(slot.dtype)
         with np.errstate(all="ignore"):
-            bounds = bounds_of(gauge, held, dtype)
+            bounds = bounds_of(gauge, standard, dtype)
             tolerance = np.maximum(bounds["A"], bounds["B"])
         finite = np.isfinite(gauge.value)
         judged = finite & np.isfinite(gauge.k0)
-        if exact and j == 0 and of_integers(op, held, primals, gauge):
+        if exact and j == 0 and of_integers(op, standard, primals, gauge):
             tolerance = np.zeros_like(tolerance)
         nothing = gauge.normwise and says_nothing(gauge.value, bounds["A"], judged)
         if max(gauge.peak, product) > overflow_limit or nothing:

@@ -59,7 +59,7 @@ class Grader:
 
     def expect(self, arrays, statics, op: Operator | None = None) -> tuple[Gauge, ...]:
         """What a forward call should return, of another operator if one is given."""
-        return expect(op or self.op, arrays, statics, held=self.standard)
+        return expect(op or self.op, arrays, statics, standard=self.standard)
 
     def outputs(self, arrays, outputs, gauged, overflow=False, which=()) -> Verdict:
         """The verdict on the outputs of one call, or on those with indices in `which`."""
@@ -77,7 +77,7 @@ class Grader:
         for g, gauge, (name, dims, a) in zip(gradients, gauged, described, strict=True):
             kind = precision if np.iscomplexobj(a) else np.finfo(precision).dtype
             kind = np.dtype(kind)
-            verdicts.append(compare(g, gauge, kind, dims, f"d{name}", held=self.standard))
+            verdicts.append(compare(g, gauge, kind, dims, f"d{name}", standard=self.standard))
         return worst_of(verdicts)
 
     def agree(self, arrays, y, other, *bounds, output=0, through=False) -> Verdict:
@@ -85,10 +85,10 @@ class Grader:
 
         With `through`, one of them was computed from a state that was rounded to the type.
         """
-        held = self.standard
-        if through and held is not None and held.u < held.type.u:
-            held = replace(held, computes=held.type)
-        return same(self.op, arrays, y, other, *bounds, output=output, held=held)
+        standard = self.standard
+        if through and standard is not None and standard.u < standard.type.u:
+            standard = replace(standard, computes=standard.type)
+        return same(self.op, arrays, y, other, *bounds, output=output, standard=standard)
 
 
 def compare(
@@ -100,21 +100,23 @@ def compare(
     product=0.0,
     overflow=False,
     either=False,
-    held: Standard | None = None,
+    standard: Standard | None = None,
 ) -> Verdict:
     """Grade one output against its gauge; `product` bounds |Π a| over any time span.
 
     Where intermediates may overflow, nothing is judged; with `overflow`, values above the type's
-    maximum must be infinite. `held` is the standard, by default that of the type.
+    maximum must be infinite. `standard` is the standard, by default that of the type.
     """
     unfit = misfit(actual, gauge.value.shape, dtype, name, either)
     if unfit:
         return wrong(unfit, kind=f"shape or type of `{name}`")
-    held = held or Standard.of(dtype)
-    notes = _wider(actual, dtype, name, held)
-    limit = held.type.max if actual.dtype == dtype else float(np.finfo(actual.dtype).max)
-    limit = limit if overflow else held.type.max
-    reach = min(limit, held.computes.max)  # the arithmetic may have a smaller range than the type
+    standard = standard or Standard.of(dtype)
+    notes = _wider(actual, dtype, name, standard)
+    limit = standard.type.max if actual.dtype == dtype else float(np.finfo(actual.dtype).max)
+    limit = limit if overflow else standard.type.max
+    reach = min(
+        limit, standard.computes.max
+    )  # the arithmetic may have a smaller range than the type
     if max(gauge.peak, product) > reach / HEADROOM:
         if not overflow:
             return Verdict("-", notes=(*notes, "not judged: intermediate results may overflow"))
@@ -125,20 +127,20 @@ def compare(
     if classes is not None:
         return classes
     if gauge.measure is None:
-        return _compare_values(actual, gauge, held, dims, name, notes)
-    in_norm = _compare_norms(actual, gauge, held, dims, name, notes)
+        return _compare_values(actual, gauge, standard, dims, name, notes)
+    in_norm = _compare_norms(actual, gauge, standard, dims, name, notes)
     if gauge.derived is None:
         return in_norm
     # a small residual allows large errors, and small errors a large residual
-    return worst_of([in_norm, _compare_values(actual, gauge, held, dims, name, notes)])
+    return worst_of([in_norm, _compare_values(actual, gauge, standard, dims, name, notes)])
 
 
-def _wider(actual, dtype, name, held) -> tuple[str, ...]:
+def _wider(actual, dtype, name, standard) -> tuple[str, ...]:
     """A note if the output's type is wider than the judged one."""
     if actual.dtype == dtype:
         return ()
-    came = "" if held.type.half else f"{actual.dtype}, "  # float64 arrays hold all wider types
-    return (f"`{name}` is {came}wider than {held.type.name if held.type.half else dtype}",)
+    came = "" if standard.type.half else f"{actual.dtype}, "  # float64 arrays hold all wider types
+    return (f"`{name}` is {came}wider than {standard.type.name if standard.type.half else dtype}",)
 
 
 def _overflowing(gauge: Gauge, limit: float, reach: float) -> tuple[Gauge, np.ndarray]:
@@ -171,24 +173,24 @@ def _compare_classes(actual, wanted, dims, name) -> Verdict | None:
     )
 
 
-def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict:
+def _compare_values(actual, gauge, standard: Standard, dims, name, notes) -> Verdict:
     """Grade the finite entries, once NaN and infinity agree."""
-    u, u_out, room = held.u, held.u_out(actual.dtype), held.room
+    u, u_out, room = standard.u, standard.u_out(actual.dtype), standard.room
     judged = np.isfinite(gauge.value) & np.isfinite(gauge.k0)
     if not judged.any():
         return Verdict("-" if gauge.value.size else "A", notes=notes)
     with np.errstate(all="ignore"):
         error = np.abs(actual - gauge.value).astype(float)
-        near = bounds_of(gauge, held, actual.dtype)["A"]
+        near = bounds_of(gauge, standard, actual.dtype)["A"]
         if gauge.again and not (error <= near)[judged].all() and _may_fit(error, near, judged):
             k0 = gauge.again()
             gauge = replace(gauge, k0=k0, k1=np.maximum(gauge.k1, k0))
-        size = _size(gauge, held)
+        size = _size(gauge, standard)
         scale = u * gauge.k0 + u_out * size / room
         ratio = np.where(judged & (error > 0), error / scale, 0.0)
-        bounds = bounds_of(gauge, held, actual.dtype)
+        bounds = bounds_of(gauge, standard, actual.dtype)
         if gauge.derived is not None and not (error <= bounds["A"])[judged].all():
-            bounds = bounds_of(replace(gauge, k1=gauge.derived()), held, actual.dtype)
+            bounds = bounds_of(replace(gauge, k1=gauge.derived()), standard, actual.dtype)
     within = {grade: error <= bound for grade, bound in bounds.items()}  # false for NaN
     grade = next((g for g in "ABC" if (within[g] | ~judged).all()), "F")
     worst = float(ratio.max())
@@ -198,23 +200,23 @@ def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict
     if grade in "AB":
         return Verdict(grade, worst, bits, notes=notes, allowed=room)
     beyond = judged & ~(within["B"] | within["A"])
-    if (allowed := second_bound(gauge, held, bounds)) is not None:
+    if (allowed := second_bound(gauge, standard, bounds)) is not None:
         own = np.maximum(bounds["A"], bounds["B"])
-        large = _gross(error, gauge, held, judged & ~(error <= own))
+        large = _gross(error, gauge, standard, judged & ~(error <= own))
         if np.iscomplexobj(gauge.value):
-            large |= judged & ~(error <= np.maximum(own, _half_the_digits(gauge, held)))
+            large |= judged & ~(error <= np.maximum(own, _half_the_digits(gauge, standard)))
         if large.any():  # for all of an output, the terms may cancel
-            large &= ~(error <= bound_of_terms(gauge, held, bounds))
+            large &= ~(error <= bound_of_terms(gauge, standard, bounds))
         beyond = large | (judged & ~(error <= allowed))
         if not beyond.any():
             value = gauge.value
-            return right_in_norm(error, value, allowed, own, judged, held, dims, notes)
+            return right_in_norm(error, value, allowed, own, judged, standard, dims, notes)
         ratio = np.where(beyond, ratio, 0.0)
         worst = float(ratio.max())
         bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
     i = np.unravel_index(np.argmax(ratio), ratio.shape)
     place = f"{name}[{', '.join(map(str, i))}]" if i else name
-    grade = "F" if _gross(error, gauge, held, beyond).any() else grade
+    grade = "F" if _gross(error, gauge, standard, beyond).any() else grade
     got, want = told_apart(actual[i], gauge.value[i])
     where = describe(beyond, dims)
     message = f"worst {place}: got {got}, want {want} ± {bounds['A'][i]:.1e}; {where}"
@@ -229,29 +231,29 @@ def _may_fit(error, bound, judged) -> bool:
     return bool((error <= MORE * bound)[judged].all())
 
 
-def _gross(error, gauge: Gauge, held: Standard, beyond) -> np.ndarray:
+def _gross(error, gauge: Gauge, standard: Standard, beyond) -> np.ndarray:
     """The errors that are not allowed and exceed a hundredth of the largest value.
 
     Such an error is no lack of precision, unless the type itself has few digits.
     """
-    if held.u >= HALF_PRECISION:
+    if standard.u >= HALF_PRECISION:
         return np.zeros_like(beyond)
     largest = np.abs(gauge.value).max(initial=0.0, where=np.isfinite(gauge.value))
     return beyond & ~(error <= largest / GROSS) if largest > 0 else np.zeros_like(beyond)
 
 
-def _half_the_digits(gauge: Gauge, held: Standard) -> float:
+def _half_the_digits(gauge: Gauge, standard: Standard) -> float:
     """The error of the largest entry with half of its digits.
 
     With complex decays the cumulated form adds up angles, of hundreds of turns in a long row, and
     has no digits left: an error of 1 % would be right in norm. Few programs compute so.
     """
-    return sqrt(held.u) * np.abs(gauge.value).max(initial=0.0, where=np.isfinite(gauge.value))
+    return sqrt(standard.u) * np.abs(gauge.value).max(initial=0.0, where=np.isfinite(gauge.value))
 
 
-def bounds_of(gauge: Gauge, held: Standard, dtype) -> dict[str, np.ndarray]:
+def bounds_of(gauge: Gauge, standard: Standard, dtype) -> dict[str, np.ndarray]:
     """For each grade, the largest |ŷ − y| of each entry of an output of type `dtype`."""
-    u, room, rounding = held.u, held.room, held.u_out(dtype) * _size(gauge, held)
+    u, room, rounding = standard.u, standard.room, standard.u_out(dtype) * _size(gauge, standard)
     # K1 is infinite where one rounding of an input may make an operand 0: then K0 judges alone
     k1 = np.where(np.isfinite(gauge.k1), gauge.k1, gauge.k0)
     if gauge.derived is not None:  # k0 is measured, and the derived bound hides what is bad
@@ -265,15 +267,15 @@ def bounds_of(gauge: Gauge, held: Standard, dtype) -> dict[str, np.ndarray]:
     }
 
 
-def _size(gauge: Gauge, held: Standard) -> np.ndarray:
+def _size(gauge: Gauge, standard: Standard) -> np.ndarray:
     """|y|, at least the smallest normal number: below it, rounding errors stay the same size."""
-    return np.maximum(np.abs(gauge.value).astype(float), held.type.tiny)
+    return np.maximum(np.abs(gauge.value).astype(float), standard.type.tiny)
 
 
-def _compare_norms(actual, gauge: Gauge, held: Standard, dims, name, notes) -> Verdict:
+def _compare_norms(actual, gauge: Gauge, standard: Standard, dims, name, notes) -> Verdict:
     """Grade whole matrices by the measure of their contract; there is no grade B."""
     assert gauge.measure is not None
-    u, room, measure = held.u, held.room, gauge.measure
+    u, room, measure = standard.u, standard.room, gauge.measure
     with np.errstate(all="ignore"):
         error = measure.of(actual)
         judged = np.isfinite(measure.bound) & (actual.size > 0)
@@ -323,27 +325,33 @@ def judge(op: Operator, candidate: Callable, *arrays: np.ndarray, **statics) -> 
 
 
 def grade_outputs(
-    op: Operator, arrays, outputs, gauged, overflow=False, held: Standard | None = None, which=()
+    op: Operator,
+    arrays,
+    outputs,
+    gauged,
+    overflow=False,
+    standard: Standard | None = None,
+    which=(),
 ) -> Verdict:
     """Grade a tuple of outputs, or those with indices in `which`: the worst verdict."""
     if not isinstance(outputs, tuple) or len(outputs) != len(gauged):
         got = f"{len(outputs)} outputs" if isinstance(outputs, tuple) else type(outputs).__name__
         return wrong(f"returned {got}, want {len(gauged)} outputs", kind="number of outputs")
     if op.contract.basis_free:
-        return grade_invariants(op, outputs, gauged, held or Standard.of(np.float64))
-    types, product = types_in(op, arrays, held), span_product(op, arrays)
+        return grade_invariants(op, outputs, gauged, standard or Standard.of(np.float64))
+    types, product = types_in(op, arrays, standard), span_product(op, arrays)
     either = any(t.kind == "c" for t in types)
     axes = [(*op.batch_names, *dims) for dims in op.output_dims]
     told = list(zip(outputs, gauged, types, axes, op.outputs, strict=True))
     return worst_of(
-        compare(y, gauge, dtype, dims, name, product, overflow, either, held)
+        compare(y, gauge, dtype, dims, name, product, overflow, either, standard)
         for y, gauge, dtype, dims, name in (told[j] for j in which or range(len(told)))
     )
 
 
-def same(op: Operator, arrays, y, other, *bounds, output=0, held: Standard | None = None):
+def same(op: Operator, arrays, y, other, *bounds, output=0, standard: Standard | None = None):
     """The verdict on two results of one implementation: they may differ by the sum of bounds."""
-    of = held or Standard.of(judged_type(arrays))
+    of = standard or Standard.of(judged_type(arrays))
     returned = of.u_out(y.dtype) / (of.room * of.u)  # the rounding of the output, in u·K
 
     def summed(errors):
@@ -366,10 +374,10 @@ def same(op: Operator, arrays, y, other, *bounds, output=0, held: Standard | Non
     if any(b.again for b in bounds):
         more = [b.again or (lambda b=b: b.k1) for b in bounds]
         gauge = replace(gauge, again=lambda: np.maximum(k, summed([k0() for k0 in more])))
-    types, name = types_in(op, arrays, held), op.outputs[output]
+    types, name = types_in(op, arrays, standard), op.outputs[output]
     dims = (*op.batch_names, *op.output_dims[output])
     either = any(t.kind == "c" for t in types)
-    verdict = compare(y, gauge, types[output], dims, name, either=either, held=held)
+    verdict = compare(y, gauge, types[output], dims, name, either=either, standard=standard)
     if verdict.damage is None or verdict.damage.unit != RATIO:
         return verdict
     return replace(verdict, damage=replace(verdict.damage, unit=BETWEEN))

@@ -102,9 +102,9 @@ class Probe:
         declared shapes; "" if there is none, or several."""
         layout = parse(self.scope.op, self.scope.offer.layout)
         arrays, statics = self.candidate.given(case)
-        held, fits = self.candidate.judged_in(next(iter(self.made))), []
+        in_type, fits = self.candidate.judged_in(next(iter(self.made))), []
         for other in reordered(layout):
-            outcome = held.outcome(arrays, statics, layout=str(other))
+            outcome = in_type.outcome(arrays, statics, layout=str(other))
             if outcome.died:  # another try costs another process
                 return ""
             fits += [other] * (outcome.status == "ok")

@@ -119,12 +119,14 @@ def verdict_of(candidate: Candidate, case: Vector) -> Verdict:
         y = candidate.outputs(arrays, statics)
     except Broken as broken:
         return broken.verdict
-    return candidate.grader.outputs(arrays, y, _held(candidate, case))
+    return candidate.grader.outputs(arrays, y, _with_flushed(candidate, case))
 
 
-def _held(candidate: Candidate, case: Vector) -> tuple[Gauge, ...]:
+def _with_flushed(candidate: Candidate, case: Vector) -> tuple[Gauge, ...]:
     """The stored bounds; if subnormals may be flushed, plus the largest error from flushing."""
-    held = candidate.standard
-    if held is None or not held.ftz:
+    standard = candidate.standard
+    if standard is None or not standard.ftz:
         return case.gauges
-    return tuple(replace(g, k0=g.k0 + held.copied, k1=g.k1 + held.copied) for g in case.gauges)
+    return tuple(
+        replace(g, k0=g.k0 + standard.copied, k1=g.k1 + standard.copied) for g in case.gauges
+    )

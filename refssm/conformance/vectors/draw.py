@@ -185,16 +185,16 @@ def _judged(case: Case) -> Drawn | None:
 
 def drawn_again(op: Operator, dtype: str, arrays, statics) -> Drawn | None:
     """Arguments with gauges; None if an entry has no bound, may overflow, or has no solution."""
-    held = Standard.of(dtype)
+    standard = Standard.of(dtype)
     try:
-        gauges = expect(op, arrays, statics, held=held)
+        gauges = expect(op, arrays, statics, standard=standard)
     except (np.linalg.LinAlgError, ZeroDivisionError, ValueError):  # a pole, or no solution
         return None
     gauges = tuple(replace(g, measure=None, normwise=False) for g in gauges)
     for g in gauges:
         if not all(np.isfinite(x).all() for x in (g.value, g.k0, g.k1)):
             return None
-        if g.peak > held.type.max / HEADROOM:
+        if g.peak > standard.type.max / HEADROOM:
             return None
     drawn = Drawn(op, dtype, arrays, statics, gauges)
     right = Found(op, _in_type(op, dtype), None)

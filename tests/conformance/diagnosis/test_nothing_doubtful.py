@@ -50,7 +50,7 @@ def test_ftz_is_offered_only_for_a_failure_that_comes_each_time(verdicts, told, 
     outcomes = iter([Verdict("A" if word == "right" else "F") for word in verdicts.split()])
     monkeypatch.setattr(hints, "verdict_on", lambda *_: next(outcomes))
     monkeypatch.setattr(hints, "_normal", lambda case: case)
-    candidate: Any = SimpleNamespace(held=Standard.of("float32"))
+    candidate: Any = SimpleNamespace(standard=Standard.of("float32"))
     case: Any = None
     assert hints.flushed(None, candidate, case) == told
     assert not [*outcomes]

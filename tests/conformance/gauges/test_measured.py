@@ -258,7 +258,7 @@ def test_a_case_that_single_precision_cannot_hold_has_a_bound_anyway(arrays):
     op = operator_named("dplr_kernel")
     w, P, Q, B, C, _ = arrays
     shaped = [-w + 0j, P[:, None] + 0j, Q[:, None] + 0j, B + 0j, C + 0j, np.ones(())]
-    gauged = expect(op, shaped, {"l": 3}, held=Standard.of("complex128"))
+    gauged = expect(op, shaped, {"l": 3}, standard=Standard.of("complex128"))
     assert not np.isnan(gauged[0].k0).any()
     assert judge(op, op.reference, *shaped, l=3).grade in "AB-"
 

@@ -151,7 +151,7 @@ def test_the_allowed_ratio_has_a_file_of_its_own_where_it_decides_the_bound(fold
     arrays = ordinary_case(op, "float32").arrays
     for C in (16, 64, 16):
         held = Standard.of("float16", Budget(C=C, computes="float32"), ftz=True)
-        k0.append(expect(op, arrays, held=held)[0].k0)
+        k0.append(expect(op, arrays, standard=held)[0].k0)
     assert np.array_equal(k0[0], k0[2])
     assert (k0[1] < k0[0]).all()
     assert len(list(folder.iterdir())) == 2

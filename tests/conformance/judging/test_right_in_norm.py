@@ -67,11 +67,11 @@ def one_small_head(rng, small=1e-6, l=96):
     return [a.astype(np.float32) for a in (dy, x, log_a, B, C)]
 
 
-def of_log_a(vjp, arrays, held=SINGLE):
+def of_log_a(vjp, arrays, standard=SINGLE):
     """The verdict on the gradient of `log_a`."""
-    gauge = expect(SSD_RECURRENT, arrays, {}, SSD_RECURRENT.bare_vjp, held)[1]
+    gauge = expect(SSD_RECURRENT, arrays, {}, SSD_RECURRENT.bare_vjp, standard)[1]
     dims = ("b", "g", "h", "l")
-    return compare(vjp(*arrays)[1], gauge, np.dtype(np.float32), dims, "dlog_a", held=held)
+    return compare(vjp(*arrays)[1], gauge, np.dtype(np.float32), dims, "dlog_a", standard=standard)
 
 
 def test_a_small_entry_of_a_row_may_lose_its_digits_and_the_sentence_says_how_many():
