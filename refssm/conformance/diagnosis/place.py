@@ -7,7 +7,7 @@ from math import gcd
 import numpy as np
 
 from refssm._declaration.operator import Operator
-from refssm.conformance.gauges.gauge import Gauge, Known
+from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.standard import Standard
 
 BLOCK = 8  # block lengths must be multiples of this
@@ -24,7 +24,7 @@ class Wrong:
             size = np.maximum(np.abs(gauge.value).astype(float), standard.type.tiny)
             self.k = np.maximum(gauge.k0, size)
             # for arguments rounded to fewer bits; k where k1 is infinite
-            k1 = gauge.derived.k1 if isinstance(gauge.derived, Known) else gauge.k1
+            k1 = gauge.k1 if gauge.derived_k1 is None else gauge.derived_k1
             self.k1 = np.where(np.isfinite(k1), np.maximum(k1, size), self.k)
             self.bad = ~(self.error <= standard.room * standard.u * self.k + standard.u * size)
         self.judged = np.isfinite(gauge.value) & np.isfinite(gauge.k0)

@@ -15,7 +15,7 @@ import numpy as np
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.diagnosis.transcript import key_of_call
-from refssm.conformance.gauges.gauge import Gauge, Known
+from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.number_types import NUMBER_TYPES, TF32, number_type
 from refssm.conformance.standard import C
@@ -142,7 +142,7 @@ def _seen(candidate: Candidate, arguments, statics, vjp: bool) -> list[_Seen]:
 
 def _of(y: np.ndarray, gauge: Gauge) -> _Seen:
     # a measured bound may jump from one input to the next, by powers of two
-    smooth = gauge.derived.k1 if isinstance(gauge.derived, Known) else gauge.k0
+    smooth = gauge.k0 if gauge.derived_k1 is None else gauge.derived_k1
     with np.errstate(all="ignore"):
         error = (y - gauge.value) / np.maximum(smooth, np.finfo(y.dtype).tiny)
     return _Seen(np.where(np.isfinite(error), error, 0).astype(complex), gauge.value)

@@ -12,7 +12,8 @@ from refssm.conformance.checks.linear_laws import of_integers
 from refssm.conformance.exchange.call import Call
 from refssm.conformance.file_errors import UNREADABLE, arrays
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.judging.grading import HEADROOM, bounds_of, span_product
+from refssm.conformance.judging.allowed import bounds_of
+from refssm.conformance.judging.grading import HEADROOM, span_product
 from refssm.conformance.judging.verdict import says_nothing
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
@@ -42,12 +43,12 @@ def largest_errors(
         dtype = standard.type.carrier if standard.type.half else np.dtype(slot.dtype)
         with np.errstate(all="ignore"):
             bounds = bounds_of(gauge, standard, dtype)
-            tolerance = np.maximum(bounds["A"], bounds["B"])
+            tolerance = bounds.own
         finite = np.isfinite(gauge.value)
         judged = finite & np.isfinite(gauge.k0)
         if exact and j == 0 and of_integers(op, standard, primals, gauge):
             tolerance = np.zeros_like(tolerance)
-        nothing = gauge.normwise and says_nothing(gauge.value, bounds["A"], judged)
+        nothing = gauge.normwise and says_nothing(gauge.value, bounds.a, judged)
         if max(gauge.peak, product) > overflow_limit or nothing:
             tolerance = np.full_like(tolerance, np.inf)
         else:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import sqrt
 
 import numpy as np
 
 from refssm._declaration.operator import Operator
-from refssm.conformance.gauges.gauge import Gauge, Second
-from refssm.conformance.judging.cancelling import bound_of_terms, right_in_norm, second_bound
+from refssm.conformance.gauges.gauge import Cumulated, Gauge
+from refssm.conformance.judging.allowed import decided, gross, least_size
+from refssm.conformance.judging.cancelling import right_in_norm
 from refssm.conformance.judging.expected import expect, judged_type
 from refssm.conformance.judging.invariants import grade_invariants
 from refssm.conformance.judging.verdict import (
@@ -42,8 +42,6 @@ from refssm.conformance.judging.wrong_entries import (
 from refssm.conformance.judging.wrong_entries import CLASSES as OF_CLASS
 from refssm.conformance.standard import HALF_PRECISION, Standard
 
-GROSS = 100  # where more than two digits are usual, an error in the second one is wrong
-MORE = 64.0  # times a bound: errors beyond are not measured on more copies
 HEADROOM = 2.0**10  # other programs may have that much larger intermediate results
 
 
@@ -129,7 +127,7 @@ def compare(
     if gauge.measure is None:
         return _compare_values(actual, gauge, standard, dims, name, notes)
     in_norm = _compare_norms(actual, gauge, standard, dims, name, notes)
-    if gauge.derived is None:
+    if not gauge.measured:
         return in_norm
     # a small residual allows large errors, and small errors a large residual
     return worst_of([in_norm, _compare_values(actual, gauge, standard, dims, name, notes)])
@@ -175,101 +173,42 @@ def _compare_classes(actual, wanted, dims, name) -> Verdict | None:
 
 def _compare_values(actual, gauge, standard: Standard, dims, name, notes) -> Verdict:
     """Grade the finite entries, once NaN and infinity agree."""
-    u, u_out, room = standard.u, standard.u_out(actual.dtype), standard.room
-    judged = np.isfinite(gauge.value) & np.isfinite(gauge.k0)
+    u, room, value = standard.u, standard.room, gauge.value
+    judged = np.isfinite(value) & np.isfinite(gauge.k0)
     if not judged.any():
-        return Verdict("-" if gauge.value.size else "A", notes=notes)
+        return Verdict("-" if value.size else "A", notes=notes)
     with np.errstate(all="ignore"):
-        error = np.abs(actual - gauge.value).astype(float)
-        near = bounds_of(gauge, standard, actual.dtype)["A"]
-        if gauge.again and not (error <= near)[judged].all() and _may_fit(error, near, judged):
-            k0 = gauge.again()
-            gauge = replace(gauge, k0=k0, k1=np.maximum(gauge.k1, k0))
-        size = _size(gauge, standard)
-        scale = u * gauge.k0 + u_out * size / room
+        error = np.abs(actual - value).astype(float)
+        bounds = decided(gauge, standard, actual.dtype, error, judged)
+        scale = u * bounds.k0 + standard.u_out(actual.dtype) * least_size(gauge, standard) / room
         ratio = np.where(judged & (error > 0), error / scale, 0.0)
-        bounds = bounds_of(gauge, standard, actual.dtype)
-        if gauge.derived is not None and not (error <= bounds["A"])[judged].all():
-            bounds = bounds_of(replace(gauge, k1=gauge.derived()), standard, actual.dtype)
-    within = {grade: error <= bound for grade, bound in bounds.items()}  # false for NaN
-    grade = next((g for g in "ABC" if (within[g] | ~judged).all()), "F")
-    worst = float(ratio.max())
-    bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
-    if grade in "AB" and gauge.normwise and says_nothing(gauge.value, bounds["A"], judged):
-        return Verdict("-", notes=(*notes, BEYOND))
+    grade = bounds.grade(error, judged)
     if grade in "AB":
-        return Verdict(grade, worst, bits, notes=notes, allowed=room)
-    beyond = judged & ~(within["B"] | within["A"])
-    if (allowed := second_bound(gauge, standard, bounds)) is not None:
-        own = np.maximum(bounds["A"], bounds["B"])
-        large = _gross(error, gauge, standard, judged & ~(error <= own))
-        if np.iscomplexobj(gauge.value):
-            large |= judged & ~(error <= np.maximum(own, _half_the_digits(gauge, standard)))
-        if large.any():  # for all of an output, the terms may cancel
-            large &= ~(error <= bound_of_terms(gauge, standard, bounds))
-        beyond = large | (judged & ~(error <= allowed))
-        if not beyond.any():
-            value = gauge.value
-            return right_in_norm(error, value, allowed, own, judged, standard, dims, notes)
-        ratio = np.where(beyond, ratio, 0.0)
+        if gauge.normwise and says_nothing(value, bounds.a, judged):
+            return Verdict("-", notes=(*notes, BEYOND))
         worst = float(ratio.max())
-        bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
+        return Verdict(grade, worst, right_bits(worst, u), notes=notes, allowed=room)
+    beyond = bounds.beyond(error, judged)
+    if bounds.n is not None:
+        if not beyond.any():
+            return right_in_norm(error, value, bounds, judged, standard, dims, notes)
+        ratio = np.where(beyond, ratio, 0.0)
+    worst = float(ratio.max())
     i = np.unravel_index(np.argmax(ratio), ratio.shape)
     place = f"{name}[{', '.join(map(str, i))}]" if i else name
-    grade = "F" if _gross(error, gauge, standard, beyond).any() else grade
-    got, want = told_apart(actual[i], gauge.value[i])
+    grade = "F" if gross(error, gauge, standard, beyond).any() else grade
+    got, want = told_apart(actual[i], value[i])
     where = describe(beyond, dims)
-    message = f"worst {place}: got {got}, want {want} ± {bounds['A'][i]:.1e}; {where}"
+    message = f"worst {place}: got {got}, want {want} ± {bounds.a[i]:.1e}; {where}"
     shown = np.where(judged, ratio, np.nan)
     damage = Damage(name, shown, axis_names(shown.ndim, dims), room)
-    bits, kind = max(0.0, bits), f"values of `{name}`"
+    bits, kind = max(0.0, right_bits(worst, u)), f"values of `{name}`"
     return Verdict(grade, worst, bits, message, notes, allowed=room, damage=damage, kind=kind)
 
 
-def _may_fit(error, bound, judged) -> bool:
-    """Whether more copies may explain errors: they take long; the largest rise seen is 21-fold."""
-    return bool((error <= MORE * bound)[judged].all())
-
-
-def _gross(error, gauge: Gauge, standard: Standard, beyond) -> np.ndarray:
-    """The errors that are not allowed and exceed a hundredth of the largest value.
-
-    Such an error is no lack of precision, unless the type itself has few digits.
-    """
-    if standard.u >= HALF_PRECISION:
-        return np.zeros_like(beyond)
-    largest = np.abs(gauge.value).max(initial=0.0, where=np.isfinite(gauge.value))
-    return beyond & ~(error <= largest / GROSS) if largest > 0 else np.zeros_like(beyond)
-
-
-def _half_the_digits(gauge: Gauge, standard: Standard) -> float:
-    """The error of the largest entry with half of its digits.
-
-    With complex decays the cumulated form adds up angles, of hundreds of turns in a long row, and
-    has no digits left: an error of 1 % would be right in norm. Few programs compute so.
-    """
-    return sqrt(standard.u) * np.abs(gauge.value).max(initial=0.0, where=np.isfinite(gauge.value))
-
-
-def bounds_of(gauge: Gauge, standard: Standard, dtype) -> dict[str, np.ndarray]:
-    """For each grade, the largest |ŷ − y| of each entry of an output of type `dtype`."""
-    u, room, rounding = standard.u, standard.room, standard.u_out(dtype) * _size(gauge, standard)
-    # K1 is infinite where one rounding of an input may make an operand 0: then K0 judges alone
-    k1 = np.where(np.isfinite(gauge.k1), gauge.k1, gauge.k0)
-    if gauge.derived is not None:  # k0 is measured, and the derived bound hides what is bad
-        measured = room * u * gauge.k0 + rounding
-        most = np.maximum(room * u * k1, room * HALF_PRECISION * gauge.k0)
-        return {"A": measured, "B": measured, "C": most + rounding}
-    return {
-        "A": room * u * gauge.k0 + rounding,
-        "B": room * u * k1 + rounding,
-        "C": room * HALF_PRECISION * k1 + rounding,
-    }
-
-
-def _size(gauge: Gauge, standard: Standard) -> np.ndarray:
-    """|y|, at least the smallest normal number: below it, rounding errors stay the same size."""
-    return np.maximum(np.abs(gauge.value).astype(float), standard.type.tiny)
+def right_bits(worst: float, u: float) -> float:
+    """How many bits are right, if the largest error is `worst` times that of a good program."""
+    return -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
 
 
 def _compare_norms(actual, gauge: Gauge, standard: Standard, dims, name, notes) -> Verdict:
@@ -284,7 +223,7 @@ def _compare_norms(actual, gauge: Gauge, standard: Standard, dims, name, notes) 
         return Verdict("-" if actual.size else "A", notes=notes)
     worst = float(ratio.max())
     grade = "A" if worst <= room else "C" if worst <= room * HALF_PRECISION / u else "F"
-    bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
+    bits = right_bits(worst, u)
     if grade == "A":
         return Verdict(grade, worst, bits, notes=notes, allowed=room)
     member = np.unravel_index(np.argmax(ratio), ratio.shape)[:-2]
@@ -361,19 +300,20 @@ def same(op: Operator, arrays, y, other, *bounds, output=0, standard: Standard |
         )
         return np.sum([*both], axis=0)
 
-    k, seconds = summed([b.k1 for b in bounds]), [b.second for b in bounds if b.second is not None]
+    k = summed([b.k1 for b in bounds])
+    forms = [b.cumulated for b in bounds if b.cumulated is not None]
     gauge = Gauge(np.asarray(other), k, k, max(b.peak for b in bounds))
-    if len(seconds) == len(bounds):
+    if len(forms) == len(bounds):
         gauge = replace(
             gauge,
-            second=Second(
-                lambda: k + summed([s.whole() for s in seconds]),
-                lambda: k + summed([s.of_terms() for s in seconds]),
+            cumulated=Cumulated(
+                lambda: k + summed([form.whole() for form in forms]),
+                lambda: k + summed([form.of_terms() for form in forms]),
             ),
         )
-    if any(b.again for b in bounds):
-        more = [b.again or (lambda b=b: b.k1) for b in bounds]
-        gauge = replace(gauge, again=lambda: np.maximum(k, summed([k0() for k0 in more])))
+    if any(b.more_copies for b in bounds):
+        more = [b.more_copies or (lambda b=b: b.k1) for b in bounds]
+        gauge = replace(gauge, more_copies=lambda: np.maximum(k, summed([k0() for k0 in more])))
     types, name = types_in(op, arrays, standard), op.outputs[output]
     dims = (*op.batch_names, *op.output_dims[output])
     either = any(t.kind == "c" for t in types)

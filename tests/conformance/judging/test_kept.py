@@ -274,9 +274,9 @@ def test_gauges_come_back_as_they_were(op):
     again = unpacked(arrays)
     assert same(arrays, packed(again))
     for before, after in zip(gauged, again, strict=True):
-        if before.derived is not None:
-            assert after.derived is not None
-            assert np.array_equal(before.derived(), after.derived())
+        if before.derive is not None:
+            assert after.derive is not None
+            assert np.array_equal(before.derive(), after.derive())
         if before.measure is not None:
             assert after.measure is not None
             wrong = before.value + 1
