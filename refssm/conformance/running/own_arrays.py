@@ -184,12 +184,12 @@ class _OwnData:
             raise UsageError(f"{self.path}: {error}") from None
         if doubt:
             verdict = Verdict("F", np.inf, 0.0, f"not judged: {doubt}", error=True)
-        details = {"examples": 1, "hint": f"inputs: {self.path}, {what}"}
-        if verdict.grade == "-" and not verdict.error:
-            return trial.wording.not_judged(check, verdict, started, details)
-        if self.session.settings.evidence and not verdict.ok and rule is VALUE:
-            details["evidence"] = gathered(op, verdict, self.arrays, self.statics)
-        return trial.wording.judged(check, verdict, started, details)
+        hint = f"inputs: {self.path}, {what}"
+        result = trial.wording.judged(check, verdict, started, hint=hint)
+        if rule is VALUE and not verdict.ok and self.session.settings.evidence:
+            evidence = gathered(op, verdict, self.arrays, self.statics)
+            result = replace(result, evidence=evidence)
+        return result
 
 
 def _canonical(op, given, layout: str, path) -> dict[str, np.ndarray]:

@@ -38,10 +38,7 @@ def again(session: Session, path: Path, given: Mapping[str, np.ndarray], kept: M
         verdict = Verdict("F", np.inf, 0.0, f"not judged: {doubt}", error=True)
     else:
         verdict = _verdict(trial, check, path, given, kept)
-    details = {"examples": 1, "hint": f"inputs: {path}"}
-    if verdict.grade == "-" and not verdict.error:
-        return trial.wording.not_judged(check, verdict, started, details)
-    return trial.wording.judged(check, verdict, started, details)
+    return trial.wording.judged(check, verdict, started, hint=f"inputs: {path}")
 
 
 def _verdict(trial: Trial, check, path: Path, given, kept) -> Verdict:

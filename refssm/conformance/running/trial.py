@@ -57,7 +57,7 @@ class Trial:
             dtype, seems = scope.types[0], self.offer.seems
             message = f"it seems to want {seems} arrays, try --framework {seems}: "
             message += probe.refused[dtype]
-            yield wording.result(self.checks([dtype])[0], "error", message=message)
+            yield wording.result(self.checks([dtype])[0], "error", message)
             return
         if probe.misfit:
             yield self.misfit()
@@ -99,10 +99,10 @@ class Trial:
         """Run one check."""
         self.session.tick(f"{self.op}: checking the reference", 0, 0)
         if self.probe.doubt:
-            return self.wording.result(check, "error", message=f"not judged: {self.probe.doubt}")
+            return self.wording.result(check, "error", f"not judged: {self.probe.doubt}")
         reason = self.left_out(check)
         if reason:
-            return self.wording.result(check, "skipped", message=reason)
+            return self.wording.result(check, "skipped", reason)
         sweeping = Sweeping(self.session, self.probe, self.wording, check)
         if check.rule is VALUE and check.dtype in self.probe.broken:
             return sweeping.of_first_call(self.probe.first_call(check.dtype))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.checks.checks import Check
@@ -21,35 +21,42 @@ class Wording:
     scope: Scope
     candidate: Candidate
 
-    def judged(self, check: Check, verdict: Verdict, started: float, details: dict) -> Result:
-        """The result of a check with a verdict; `details` are further fields."""
+    def judged(
+        self, check: Check, verdict: Verdict, started: float, examples=1, declined=0, hint=""
+    ) -> Result:
+        """The result of a check with a verdict; it is skipped if nothing could be judged."""
         offer = self.scope.offer
-        fields = {
-            "grade": "-" if verdict.error else verdict.grade,
-            "ratio": verdict.ratio,
-            "bits": verdict.bits,
-            "message": verdict.message,
-            "seconds": time.perf_counter() - started,
-            "notes": verdict.notes,
-            "sliced": self.candidate.sliced or offer.loops,
-            "allowed": offer.accuracy.C,
-            "digits": Standard.of(check.dtype, offer.accuracy).computes.digits,
-        }
-        return self.result(check, **({"verdict": verdict.verdict} | fields | details))
-
-    def not_judged(self, check: Check, verdict: Verdict, started: float, details: dict) -> Result:
-        """The result of a check in which no case could be judged."""
-        message = "; ".join(verdict.notes) or "nothing could be judged"
+        if verdict.grade == "-" and not verdict.error:
+            message = "; ".join(verdict.notes) or "nothing could be judged"
+            result = self.result(check, "skipped", message)
+        else:
+            result = replace(
+                self.result(check, verdict.verdict, verdict.message),
+                grade="-" if verdict.error else verdict.grade,
+                ratio=verdict.ratio,
+                bits=verdict.bits,
+                notes=verdict.notes,
+                sliced=self.candidate.sliced or offer.loops,
+                allowed=offer.accuracy.C,
+                digits=Standard.of(check.dtype, offer.accuracy).computes.digits,
+            )
         seconds = time.perf_counter() - started
-        return self.result(check, "skipped", message=message, seconds=seconds, **details)
+        return replace(result, seconds=seconds, examples=examples, declined=declined, hint=hint)
 
-    def result(self, check: Check, verdict: str, **details) -> Result:
+    def result(self, check: Check, verdict: str, message: str) -> Result:
         """A result with the fields that all results share."""
         settings = self.scope.settings
-        fields = {"seed": settings.seed, "profile": settings.profile, "shrunk": self.scope.shrink}
-        fields |= {"function": settings.function}
         return Result(
-            check.op.name, self.target, check.name, check.dtype, verdict, **(fields | details)
+            check.op.name,
+            self.target,
+            check.name,
+            check.dtype,
+            verdict,
+            message=message,
+            seed=settings.seed,
+            profile=settings.profile,
+            shrunk=self.scope.shrink,
+            function=settings.function,
         )
 
     def skipped(self, check: str, dtype: str, reason: str) -> Result:

@@ -79,34 +79,36 @@ class _OneOperator:
         if not told:
             return self._result(dtype, "skipped", message=f"declined all {declined} cases")
         worst = worst_of(verdict for _, verdict in told)
-        details = {
-            "grade": "-" if worst.error else worst.grade,
-            "ratio": worst.ratio,
-            "bits": worst.bits,
-            "examples": len(cases),
-            "declined": declined,
-            "seconds": time.perf_counter() - started,
-            "notes": worst.notes,
-            "sliced": candidate.sliced or self.offer.loops,
-            "allowed": self.offer.accuracy.C,
-            "digits": Standard.of(dtype, self.offer.accuracy).computes.digits,
-            **self._said(told, worst),
-        }
-        return self._result(dtype, worst.verdict, **details)
+        message, hint = self._said(told, worst)
+        return replace(
+            self._result(dtype, worst.verdict, message=message),
+            grade="-" if worst.error else worst.grade,
+            ratio=worst.ratio,
+            bits=worst.bits,
+            examples=len(cases),
+            declined=declined,
+            seconds=time.perf_counter() - started,
+            notes=worst.notes,
+            sliced=candidate.sliced or self.offer.loops,
+            allowed=self.offer.accuracy.C,
+            digits=Standard.of(dtype, self.offer.accuracy).computes.digits,
+            hint=hint,
+        )
 
-    def _said(self, told, worst: Verdict) -> dict:
+    def _said(self, told, worst: Verdict) -> tuple[str, str]:
         """Message and hint: the limits of a pass; the failing cases of a failure and their bugs."""
         bad = [(case, verdict) for case, verdict in told if not verdict.ok]
         if not bad:
-            return {"hint": f"not tested: any other cases than these {len(told)}"}
+            return "", f"not tested: any other cases than these {len(told)}"
         first = bad[0][0]
         names = ", ".join(case.name for case, _ in bad)
         shown = "; ".join(f"{name} ({what})" for name, what in first.catches.items())
         hint = f"failing: {names}" + (f"; {first.name} shows the bug {shown}" if shown else "")
-        return {"message": worst.message, "hint": hint}
+        return worst.message, hint
 
-    def _result(self, dtype: str, verdict: str, **details) -> Result:
-        return Result(self.op.name, self.target, VECTORS.name, dtype, verdict, **details)
+    def _result(self, dtype: str, verdict: str, message: str) -> Result:
+        names = self.op.name, self.target, VECTORS.name, dtype
+        return Result(*names, verdict, message=message)
 
 
 def verdict_of(candidate: Candidate, case: Vector) -> Verdict:
