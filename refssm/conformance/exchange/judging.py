@@ -27,9 +27,8 @@ from refssm.conformance.exchange.running import Ended, Runner, answer, outputs, 
 from refssm.conformance.judging.expected import key_of, remembering
 from refssm.conformance.judging.result import Explained, Result
 from refssm.conformance.judging.verdict import Verdict, worst_of
-from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session
-from refssm.conformance.running.trial import Trial
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 

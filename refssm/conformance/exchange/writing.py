@@ -30,10 +30,9 @@ from refssm.conformance.judging.expected import expect, key_of, remembering
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.number_types import number_type
 from refssm.conformance.running.first_calls import certified
-from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.running.sweeping import first_seed
-from refssm.conformance.running.trial import Trial
 from refssm.conformance.usage_error import UsageError
 
 

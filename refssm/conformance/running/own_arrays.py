@@ -37,9 +37,8 @@ from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.conformance.number_types import number_type
 from refssm.conformance.running.first_calls import first_calls
-from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session
-from refssm.conformance.running.trial import Trial
 from refssm.conformance.usage_error import UsageError
 
 SIZE = "size/"  # prefix of the size of an axis in a file; only for merged axes

@@ -15,9 +15,8 @@ from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.first_calls import certified
 from refssm.conformance.running.own_arrays import arguments
-from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session
-from refssm.conformance.running.trial import Trial
 from refssm.conformance.usage_error import UsageError
 
 

@@ -1,4 +1,4 @@
-"""Run one check of one implementation: draw cases, judge them, explain a failure."""
+"""Run one check of one implementation: draw cases, judge them, explain a failure; the result."""
 
 from __future__ import annotations
 
@@ -11,25 +11,78 @@ from dataclasses import dataclass, replace
 import numpy as np
 from hypothesis import strategies as st
 
-from refssm.conformance.calling.candidate import without_result
+from refssm.conformance.calling.candidate import Candidate, without_result
 from refssm.conformance.calling.worker import NOT_CALLED
 from refssm.conformance.cases.case import ordinary_cases
 from refssm.conformance.checks.checks import COMPARING, Check
 from refssm.conformance.checks.drawing import Drawing
-from refssm.conformance.checks.searching.swept import Failure, Swept
 from refssm.conformance.checks.sweep import SHRINK_TRIES, sweep, widest
+from refssm.conformance.checks.swept import Failure, Swept
 from refssm.conformance.diagnosis.failure import explain
 from refssm.conformance.diagnosis.hints import AS_WRONG, FLUSHED
 from refssm.conformance.diagnosis.looks_like import diagnose
 from refssm.conformance.judging.result import MISFIT, THIN, Also, Explained, Result
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.first_calls import BLOCK_SIZES, FirstCall, Probe
+from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session
-from refssm.conformance.running.wording import Wording
+from refssm.conformance.standard import Standard
 
 UNFIT = "no other check was run: none can pass before the layout fits"
 RAISES = "no other check was run: the call raises in every type, perhaps for a wrong layout"
 SEVERAL = 5  # so many cases have more than one length, unless the implementation limits them
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Makes the results of one implementation; `target` is where it was found."""
+
+    target: str
+    scope: Scope
+    candidate: Candidate
+
+    def judged(
+        self, check: Check, verdict: Verdict, started: float, examples=1, declined=0, hint=""
+    ) -> Result:
+        """The result of a check with a verdict; it is skipped if nothing could be judged."""
+        offer = self.scope.offer
+        if verdict.grade == "-" and not verdict.error:
+            message = "; ".join(verdict.notes) or "nothing could be judged"
+            result = self.result(check, "skipped", message)
+        else:
+            result = replace(
+                self.result(check, verdict.verdict, verdict.message),
+                grade="-" if verdict.error else verdict.grade,
+                ratio=verdict.ratio,
+                bits=verdict.bits,
+                notes=verdict.notes,
+                sliced=self.candidate.sliced or offer.loops,
+                allowed=offer.accuracy.C,
+                digits=Standard.of(check.dtype, offer.accuracy).computes.digits,
+            )
+        seconds = time.perf_counter() - started
+        return replace(result, seconds=seconds, examples=examples, declined=declined, hint=hint)
+
+    def result(self, check: Check, verdict: str, message: str) -> Result:
+        """A result with the fields that all results share."""
+        settings = self.scope.settings
+        return Result(
+            check.op.name,
+            self.target,
+            check.name,
+            check.dtype,
+            verdict,
+            message=message,
+            seed=settings.seed,
+            profile=settings.profile,
+            shrunk=self.scope.shrink,
+            function=settings.function,
+        )
+
+    def skipped(self, check: str, dtype: str, reason: str) -> Result:
+        """The result of a check that was not started."""
+        op, function = self.scope.op.name, self.scope.settings.function
+        return Result(op, self.target, check, dtype, "skipped", message=reason, function=function)
 
 
 @dataclass
