@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from refssm.bench.programs.program import MIRROR, ON_GPU, REFERENCE, Program
-from refssm.conformance.calling.worker import InProcess, Worker
+from refssm.conformance.calling.one_call import InProcess
+from refssm.conformance.calling.worker import Worker
 from refssm.conformance.checks.checks import GRADIENT, VALUE
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.result import Result

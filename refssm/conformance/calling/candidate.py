@@ -10,8 +10,7 @@ import numpy as np
 
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.implementation import Offer
-from refssm.conformance.calling.narrowing import UNSTEADY
-from refssm.conformance.calling.one_call import Declined, Outcome
+from refssm.conformance.calling.one_call import UNSTEADY, Declined, Outcome
 from refssm.conformance.calling.worker import NOT_CALLED
 from refssm.conformance.cases.case import Case
 from refssm.conformance.judging.grading import Grader
@@ -76,6 +75,11 @@ class Candidate:
     def given(self, case: Case) -> tuple[list[np.ndarray], dict]:
         """The case's arguments, projected by the implementation's `only` if it has one."""
         return self.narrowed(case.arrays, case.statics)
+
+    def answer(self, case: Case) -> tuple[list[np.ndarray], dict, tuple[np.ndarray, ...]]:
+        """The case's arguments, and the outputs of a forward call with them."""
+        arrays, statics = self.given(case)
+        return arrays, statics, self.results(arrays, statics)
 
     def narrowed(self, arrays, statics, op: Operator | None = None) -> tuple[list, dict]:
         """Arguments projected by the implementation's `only`; raises Declined where it declines."""

@@ -199,15 +199,33 @@ def _gradient(op, profile, dtype) -> Check:
 def value_of(candidate: Candidate, case: Case) -> Verdict:
     """Grade one forward call; exact integers must give exact results."""
     try:
-        return value_at(candidate, *candidate.given(case), exact=case.exact)
+        return _graded(candidate, *candidate.answer(case), exact=case.exact)
     except Broken as broken:
         return broken.verdict
+
+
+def value_at(candidate: Candidate, arrays, statics) -> Verdict:
+    """Grade all outputs of one forward call but the last state."""
+    try:
+        return _graded(candidate, arrays, statics, candidate.results(arrays, statics))
+    except Broken as broken:  # also while a failure is explained
+        return broken.verdict
+
+
+def _graded(candidate: Candidate, arrays, statics, y, exact=False) -> Verdict:
+    op = candidate.op
+    along = tuple(j for j in range(len(op.outputs)) if j not in op.state_outputs)
+    verdict, gauged = candidate.grader.value(arrays, statics, y, along)
+    if exact and verdict.ok:
+        of_integers = integers(candidate, arrays, statics, y, gauged[0])
+        return worst_of([verdict, of_integers]) if of_integers else verdict
+    return verdict
 
 
 def state_of(candidate: Candidate, case: Case) -> Verdict:
     """Grade the last state that one forward call returns."""
     try:
-        return state_at(candidate, *candidate.given(case))
+        return _graded_state(candidate, *candidate.answer(case))
     except Broken as broken:
         return broken.verdict
 
@@ -215,27 +233,13 @@ def state_of(candidate: Candidate, case: Case) -> Verdict:
 def state_at(candidate: Candidate, arrays, statics) -> Verdict:
     """Grade the last state of one forward call."""
     try:
-        y = candidate.results(arrays, statics)
+        return _graded_state(candidate, arrays, statics, candidate.results(arrays, statics))
     except Broken as broken:  # also while a failure is explained
         return broken.verdict
-    which, gauged = candidate.op.state_outputs, candidate.grader.expect(arrays, statics)
-    return candidate.grader.outputs(arrays, y, gauged, which=which)
 
 
-def value_at(candidate: Candidate, arrays, statics, exact=False) -> Verdict:
-    """Grade all outputs of one forward call but the last state."""
-    op = candidate.op
-    along = tuple(j for j in range(len(op.outputs)) if j not in op.state_outputs)
-    try:
-        y = candidate.results(arrays, statics)
-    except Broken as broken:
-        return broken.verdict
-    gauged = candidate.grader.expect(arrays, statics)
-    verdict = candidate.grader.outputs(arrays, y, gauged, which=along)
-    if exact and verdict.ok:
-        told = integers(candidate, arrays, statics, y, gauged[0])
-        return worst_of([verdict, told]) if told else verdict
-    return verdict
+def _graded_state(candidate: Candidate, arrays, statics, y) -> Verdict:
+    return candidate.grader.value(arrays, statics, y, candidate.op.state_outputs)[0]
 
 
 def gradient_of(candidate: Candidate, case: Case) -> Verdict:

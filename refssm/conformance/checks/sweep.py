@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -34,14 +34,6 @@ REDRAW_SECONDS = 0.1  # for each wanted case
 ENOUGH = 64  # entries of an output that are enough to show a pattern
 
 
-class _Ended(Exception):
-    """The search is over: a failure that ends it, or a case like the one to be made smaller."""
-
-    def __init__(self, case: Case, verdict: Verdict):
-        super().__init__(verdict.message)
-        self.case, self.verdict = case, verdict
-
-
 class _Sweep:
     """A sweep in progress: verdicts by case, and the result so far.
 
@@ -60,29 +52,23 @@ class _Sweep:
         self.drawn: list[tuple[str, Verdict | None]] = []  # cases of the current piece
         self.part = 0  # the current piece
         self.refusal: UsageError | None = None  # an `only` that cannot be relied on
-        self.last = ""  # the key of the case that ended the search
+        self.ended = False  # a case ended the search
 
-    def observe(self, case: Case) -> None:
-        """Judge and count one case of a search; raises _Ended if the search is over."""
-        key = key_of(case)
-        if self.last:  # Hypothesis repeats the case that ended it
-            verdict = self.verdicts[self.last]
-            if key != self.last or verdict is None:
-                return
-        else:
+    def judge(self, cases: list[Case], redrawn: bool = False) -> None:
+        """Judge and count the cases of a piece, up to one that ends the search.
+
+        Cases that are drawn in place of declined ones count until enough were judged.
+        """
+        for case in cases:
+            swept, key = self.tally.swept, key_of(case)
+            if redrawn and (swept.judged >= swept.wanted or key in swept.keys):
+                continue
             verdict = self.verdict_on(key, case)
             self.drawn.append((key, verdict))
             self.count(key, verdict)
-        if verdict is not None and self.ends(verdict):
-            self.last = key
-            raise _Ended(case, verdict)
-
-    def again(self, case: Case) -> None:
-        """Judge one case of a search for more cases, in place of declined ones."""
-        swept = self.tally.swept
-        more = swept.judged < swept.wanted and key_of(case) not in swept.keys
-        if more or self.last:  # Hypothesis repeats the case that ended the search
-            self.observe(case)
+            if verdict is not None and self.ends(verdict):
+                self.ended = True
+                return
 
     def ends(self, verdict: Verdict) -> bool:
         """True if the search ends with this verdict."""
@@ -122,7 +108,7 @@ class _Sweep:
             verdict = self.verdicts[key]
             self.count(key, verdict)
             if verdict is not None and self.ends(verdict):
-                self.last = key
+                self.ended = True
                 return
 
 
@@ -164,7 +150,7 @@ class _Search:
     def over(self, part: int) -> bool:
         """True if the search ends before this piece."""
         state = self.state
-        if state.last:
+        if state.ended:
             return True
         if not state.tally.found:
             return False
@@ -189,9 +175,16 @@ class _Search:
         if piece is not None:
             state.take(piece, redrawn)
             return
-        with suppress(_Ended):
-            draw(strategy, state.again if redrawn else state.observe, size, self.seed + part, False)
+        state.judge(drawn(strategy, size, self.seed + part), redrawn)
         self.keep(part, tuple(state.drawn))
+
+
+class _Ended(Exception):
+    """A case that fails like the one to be made smaller."""
+
+    def __init__(self, case: Case, verdict: Verdict):
+        super().__init__(verdict.message)
+        self.case, self.verdict = case, verdict
 
 
 class _Shrinking:
@@ -295,9 +288,16 @@ def sweep_piece(
     """The verdicts of one piece; without `several`, up to the first failure."""
     state = _Sweep(judge_case, lambda tries: None, several)
     size, strategy = {start: rest for start, *rest in drawing.pieces(count)}[part]
-    with repeatable(), suppress(_Ended):
-        draw(strategy, state.observe, size, seed_ + part, False)
+    with repeatable():
+        state.judge(drawn(strategy, size, seed_ + part))
     return tuple(state.drawn)
+
+
+def drawn(strategy, count: int, seed_: int) -> list[Case]:
+    """At most `count` cases of a strategy, the same for the same seed."""
+    cases: list[Case] = []
+    draw(strategy, cases.append, count, seed_, shrink=False)
+    return cases
 
 
 def draw(strategy, observe: Callable[[Case], None], count: int, seed_: int, shrink: bool) -> None:

@@ -10,8 +10,7 @@ import numpy as np
 
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.cases.case import Case, ordinary_case
-from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY
+from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, Case, ordinary_case
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.roughness import is_rough, of_single
 from refssm.conformance.gauges import gauge

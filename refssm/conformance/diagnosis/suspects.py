@@ -18,8 +18,7 @@ import numpy as np
 from refssm._declaration.adapted import adapters_of, through
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Candidate
-from refssm.conformance.calling.one_call import Outcome
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess, Outcome
 from refssm.conformance.checks.checks import Check, rule_named
 from refssm.conformance.diagnosis.transcript import (
     OTHER,

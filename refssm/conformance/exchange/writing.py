@@ -26,10 +26,10 @@ from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.exchange import files, tolerances
 from refssm.conformance.exchange.call import Call, described
 from refssm.conformance.exchange.manifest import CHECKS, FORMAT, NAME, VERSION
+from refssm.conformance.judging.certificate import certified
 from refssm.conformance.judging.expected import expect, key_of, remembering
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.number_types import number_type
-from refssm.conformance.running.first_calls import certified
 from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.running.sweeping import first_seed

@@ -25,7 +25,7 @@ from refssm.conformance.gauges.contracts import (
 from refssm.conformance.gauges.gauge import Gauge, Measure, wide
 from refssm.conformance.gauges.written import packed, unpacked
 from refssm.conformance.judging.enclosed import enclosed_values
-from refssm.conformance.judging.kept import kept
+from refssm.conformance.judging.kept import Kept
 from refssm.conformance.number_types import LONG_DOUBLE_IS_WIDER
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
@@ -111,12 +111,13 @@ def remembering(memory: dict | None = None) -> Iterator[None]:
 def _expect(op, arrays, statics, vjp, standard: Standard, small=None) -> tuple[Gauge, ...]:
     """The gauges; `small` computes the values of cases that are small enough for the oracle."""
     made_of = partial(_made_of, op, arrays, statics, vjp, standard)
-    gauged = kept(
-        partial(made_of, "bounds"),
-        partial(_bounded, op, arrays, statics, vjp, standard),
-        packed,
-        unpacked,
-    )
+    file = Kept(partial(made_of, "bounds"))
+    stored = file.arrays()
+    if stored is not None:
+        gauged = unpacked(stored)
+    else:
+        gauged = _bounded(op, arrays, statics, vjp, standard)
+        file.keep(partial(packed, gauged))
     gauged = measurable_again(op, arrays, statics, vjp, gauged)
     special = not all(np.isfinite(a).all() for a in (*arrays, *(g.value for g in gauged)))
     if standard.u > 2.0**-50 or special:  # no oracle where a value is not finite, as at a pole
@@ -124,7 +125,7 @@ def _expect(op, arrays, statics, vjp, standard: Standard, small=None) -> tuple[G
     make = partial(
         _exact_values, op, vjp, arrays, statics, gauged, small or partial(_quickest, standard.u)
     )
-    exact = make() if small else kept(partial(made_of, "values"), make, _named, _unnamed)
+    exact = make() if small else _kept_values(partial(made_of, "values"), make)
     return tuple(
         replace(g, value=y, measure=_remeasured(g, y)) for y, g in zip(exact, gauged, strict=True)
     )
@@ -152,12 +153,15 @@ def _made_of(op, arrays, statics, vjp, standard: Standard, what: str) -> bytes:
     return b"".join([told.encode(), *(hash_of(a) for a in arrays)])
 
 
-def _named(values) -> dict[str, np.ndarray]:
-    return {str(j): y for j, y in enumerate(values)}
-
-
-def _unnamed(arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
-    return tuple(arrays.values())
+def _kept_values(made_of: Callable[[], bytes], make: Callable) -> tuple[np.ndarray, ...]:
+    """The values that `make` computes, or those of an earlier run."""
+    file = Kept(made_of)
+    stored = file.arrays()
+    if stored is not None:
+        return tuple(stored.values())
+    values = make()
+    file.keep(lambda: {str(j): y for j, y in enumerate(values)})
+    return values
 
 
 def _remeasured(gauge: Gauge, exact) -> Measure | None:

@@ -63,6 +63,11 @@ class Grader:
         """The verdict on the outputs of one call, or on those with indices in `which`."""
         return grade_outputs(self.op, arrays, outputs, gauged, overflow, self.standard, which)
 
+    def value(self, arrays, statics, outputs, which=()) -> tuple[Verdict, tuple[Gauge, ...]]:
+        """The verdict on the outputs of one call with indices in `which`, and all gauges."""
+        gauged = expect(self.op, arrays, statics, standard=self.standard)
+        return grade_outputs(self.op, arrays, outputs, gauged, False, self.standard, which), gauged
+
     def gradients(self, gradients, cotangents, arrays, statics) -> Verdict:
         """The worst verdict on the gradients of one VJP call."""
         op = self.op
@@ -282,10 +287,11 @@ def grade_outputs(
     either = any(t.kind == "c" for t in types)
     axes = [(*op.batch_names, *dims) for dims in op.output_dims]
     told = list(zip(outputs, gauged, types, axes, op.outputs, strict=True))
-    return worst_of(
-        compare(y, gauge, dtype, dims, name, product, overflow, either, standard)
-        for y, gauge, dtype, dims, name in (told[j] for j in which or range(len(told)))
-    )
+    verdicts = []
+    for y, gauge, dtype, dims, name in (told[j] for j in which or range(len(told))):
+        verdict = compare(y, gauge, dtype, dims, name, product, overflow, either, standard)
+        verdicts.append(verdict)
+    return worst_of(verdicts)
 
 
 def same(op: Operator, arrays, y, other, *bounds, output=0, standard: Standard | None = None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from functools import cache, cached_property
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,11 +13,9 @@ from refssm._declaration.layout import canonical, length, parse, sizes_of
 from refssm.conformance.calling.calls.fitting import reordered
 from refssm.conformance.calling.calls.refusals import OF_DEVICE, refuses
 from refssm.conformance.calling.candidate import Broken, Candidate
-from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.checks.beside_old import Beside
-from refssm.conformance.judging.certificate import certify
 from refssm.conformance.number_types import number_type
 from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session
@@ -25,7 +23,6 @@ from refssm.conformance.usage_error import UsageError
 
 SMALL_SIZES = (5, 3, 4, 2)
 BLOCK_SIZES = (128, 16, 4, 2)  # for implementations that accept only whole blocks
-certified = cache(certify)
 
 
 class FirstCall(NamedTuple):
@@ -153,12 +150,6 @@ class Probe:
         if self.scope.only_complex:
             return False
         return accepts_mixed_kinds(self.candidate, self.scope.types, self.refused)
-
-    @cached_property
-    def doubt(self) -> str:
-        """Why refssm's reference cannot be trusted, or ""."""
-        name = self.scope.op.name
-        return self.learned.doubt if self.learned else certified(operator_named(name))
 
     @cached_property
     def older(self) -> Beside | None:

@@ -11,9 +11,9 @@ import numpy as np
 from refssm.conformance.calling.candidate import Broken
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.diagnosis.kept_failure import case_of
+from refssm.conformance.judging.certificate import certified
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict
-from refssm.conformance.running.first_calls import certified
 from refssm.conformance.running.own_arrays import arguments
 from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session

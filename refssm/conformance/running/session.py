@@ -22,6 +22,7 @@ from refssm.conformance.checks.checks import (
     checks_of,
     types_of,
 )
+from refssm.conformance.judging.certificate import certified
 from refssm.conformance.judging.kept import keeping
 from refssm.conformance.judging.result import Result
 from refssm.conformance.running.first_calls import Probe
@@ -117,8 +118,8 @@ class Trial:
     def judge(self, check: Check) -> Result:
         """Run one check."""
         self.session.tick(f"{self.op}: checking the reference", 0, 0)
-        if self.probe.doubt:
-            return self.wording.result(check, "error", f"not judged: {self.probe.doubt}")
+        if doubt := self.doubt:
+            return self.wording.result(check, "error", f"not judged: {doubt}")
         reason = self.left_out(check)
         if reason:
             return self.wording.result(check, "skipped", reason)
@@ -126,6 +127,12 @@ class Trial:
         if check.rule is VALUE and check.dtype in self.probe.broken:
             return sweeping.of_first_call(self.probe.first_call(check.dtype))
         return sweeping.result()
+
+    @property
+    def doubt(self) -> str:
+        """Why refssm's reference cannot be trusted, or ""."""
+        learned = self.probe.learned
+        return learned.doubt if learned else certified(operator_named(self.op.name))
 
     def left_out(self, check: Check) -> str:
         """Why a check is not run, or ""."""

@@ -14,10 +14,8 @@ from refssm._declaration.arguments import each
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.calling.worker import InProcess
-from refssm.conformance.cases.case import Case, ordinary_case
-from refssm.conformance.cases.filling import MEDLEY, Knob
+from refssm.conformance.calling.one_call import Declined, InProcess
+from refssm.conformance.cases.case import MEDLEY, Case, Knob, ordinary_case
 from refssm.conformance.cases.sizes import core_dims, of_matrices, powers_of
 from refssm.conformance.checks.checks import STATE, VALUE, types_of
 from refssm.conformance.gauges.gauge import Gauge

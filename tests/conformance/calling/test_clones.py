@@ -11,7 +11,7 @@ from selftest.subjects import told
 from refssm.conformance import clones
 from refssm.conformance.calling.finding import find
 from refssm.conformance.calling.libraries import NAMES, absent, target
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.clones import CLONES, VARIABLE, Clone, module
 
 ALL = [(name, place) for name in CLONES for place in target(name)]

@@ -9,7 +9,7 @@ import pytest
 from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import find
 from refssm.conformance.calling.libraries import MODULES, NEEDS, absent, target
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.checks import gradient_at, value_at
 from refssm.conformance.clones import CLONES

@@ -7,7 +7,7 @@ from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import find
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.libraries import NAMES, target
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import grade_outputs

@@ -7,7 +7,7 @@ from refssm.catalog import OPERATORS
 from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.checks.checks import NAMES, gradient_at
 from refssm.conformance.checks.conduct import CONDUCT
 from refssm.conformance.checks.laws import LAWS, laws_of

@@ -13,7 +13,7 @@ from refssm.catalog import OPERATORS, from_state, resumed
 from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.law import hold
 from refssm.conformance.checks.time_laws import SPLIT

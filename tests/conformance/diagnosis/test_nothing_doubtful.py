@@ -8,7 +8,7 @@ import pytest
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.diagnosis import hints
 from refssm.conformance.diagnosis.place import _carried_back, _only_last_step
 from refssm.conformance.judging.expected import remembering
