@@ -70,7 +70,7 @@ def bench(
     from refssm.bench.run import BenchSettings
     from refssm.bench.work import steps
     from refssm.bench.work.targets import asked
-    from refssm.command.held import today
+    from refssm.command.checked import today
     from refssm.conformance.file_errors import check_writable
 
     _check(sizes, dtype)

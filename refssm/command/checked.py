@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from refssm._declaration.names import did_you_mean
 from refssm.command.asked import Asked
-from refssm.command.held import today
 
 if TYPE_CHECKING:
     from refssm.conformance.running.settings import Settings
@@ -174,3 +173,17 @@ def check_parallel(options: Mapping) -> None:
         raise UsageError("--workers 0: wanted 1 or more processes, or -1 for one per core")
     if workers != 1 and dask is not None:
         raise UsageError("--workers uses this machine, --dask uses a cluster: leave one out")
+
+
+def today(target: str, operator: str = "") -> str:
+    """The target; one that has a plug-in's former name gets today's name, and a sentence says so.
+
+    `operator`: that of a saved failure, whose target may name no function.
+    """
+    from refssm.command.saying import say
+    from refssm.subjects import former
+
+    now = former.now(target, operator)
+    if now != target:
+        say(f"{target} is now {now}")
+    return now

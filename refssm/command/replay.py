@@ -25,7 +25,8 @@ def replay(
     in_process: o.InThisProcess = False,
 ) -> int:
     """Judge one saved failure again; the exit code is 1 while it fails, 0 once it passes."""
-    from refssm.command.held import older_of, today, worker_of
+    from refssm.command.checked import today
+    from refssm.command.verify import older_of, worker_of
     from refssm.conformance.calling.recorded import stored
     from refssm.conformance.diagnosis import kept_failure
     from refssm.conformance.exchange import program

@@ -11,9 +11,9 @@ from refssm.command import options as o
 from refssm.command import spoken
 from refssm.command.checked import check_options
 from refssm.command.group import CommandGroup
-from refssm.command.held import worker_of
 from refssm.command.progress import ProgressBar
 from refssm.command.saying import say
+from refssm.command.verify import worker_of
 
 app = typer.Typer(
     cls=CommandGroup,

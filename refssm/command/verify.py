@@ -1,12 +1,15 @@
 """`refssm verify`: judge the implementations in a file, a module, or a known library."""
 
+import shlex
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from refssm.command import checked, held, interrupts, known_list, page, spoken
+from refssm.command import checked, interrupts, known_list, page, spoken
 from refssm.command import options as o
 from refssm.command.asked import TIMEOUT, Asked
 from refssm.command.saying import say
@@ -119,12 +122,12 @@ class _Run:
         given, part = (against, inputs, spread, how), self.asked.part(target)
         self.bar.tick(f"importing {target}")
         try:
-            worker = held.worker_of(target, self.asked.told, output, **how)
+            worker = worker_of(target, self.asked.told, output, **how)
         except Several as several:
             others = [operator for _, operator in several.parts]
             for place, _ in several.parts:
                 self.bar.tick(f"importing {place}")
-                worker = held.worker_of(place, self.asked.told, **how)
+                worker = worker_of(place, self.asked.told, **how)
                 self._judge(worker, place, part, others, *given)
         else:
             self._judge(worker, target, part, (), *given)
@@ -135,7 +138,7 @@ class _Run:
         from refssm.conformance.running.settings import Session
 
         function = target.rpartition("::")[2] if others else ""
-        with worker, held.older_of(against, self.asked.told, **how) as older:
+        with worker, older_of(against, self.asked.told, **how) as older:
             texts, where = checked.where(self.asked, worker, others)
             self.narrowed |= bool(texts)
             header = self._header(target, worker, [r for r in (where, inputs) if r])
@@ -209,3 +212,33 @@ def _unlike(header: str, before: list[str]) -> str:
     """The lines of a header that differ from the header before it."""
     known = before[-1].splitlines() if before else []
     return "\n".join(line for line in header.splitlines() if line not in known)
+
+
+def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
+    """Runs a target's implementations: in a child process or here, or from a saved result."""
+    from refssm.conformance.calling.finding import find, looking
+    from refssm.conformance.calling.one_call import InProcess
+    from refssm.conformance.calling.recorded import Recorded
+    from refssm.conformance.calling.worker import Worker
+    from refssm.conformance.exchange import program
+    from refssm.conformance.running.settings import FOLDER
+
+    if output is not None:
+        return Recorded(name, output, {**told.get("usual", {}), **told}.get("layout", ""))
+    if target.startswith(program.PREFIX):
+        (command,) = shlex.split(target.removeprefix(program.PREFIX))
+        usual = told.get("usual", {})  # the file's framework and device apply to functions only
+        usual = {k: usual[k] for k in ("vjp", *program.TOLD) if k in usual}
+        own = {k: v for k, v in told.items() if k != "usual"}
+        return program.Programs(command, name, timeout, usual | own)
+    if in_process:
+        with looking(target):
+            return InProcess(find(target, name, told), FOLDER)
+    return Worker(target, name, timeout, told)
+
+
+def older_of(target, told, **how):
+    """The same for an older implementation; a null context if there is none."""
+    if not target:
+        return nullcontext()
+    return worker_of(target, told | {"silent": True}, **how)

@@ -136,7 +136,7 @@ def test_ctrl_c_while_a_document_is_printed_waits_for_its_end(signals):
 STAGES = {
     "the targets": "refssm.command.checked.targets",
     "the test of the judge": "refssm.conformance.judging.certificate.refuse_if_wrong",
-    "the import": "refssm.command.held.worker_of",
+    "the import": "refssm.command.verify.worker_of",
     "a check": "refssm.conformance.running.sweeping.Sweeping.result",
     "keeping a failure": "numpy.savez",
 }

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from refssm.bench.programs.program import MIRROR, ON_GPU, REFERENCE, Program
-from refssm.conformance.calling.worker import InProcess, Worker
+from refssm.conformance.calling.one_call import InProcess
+from refssm.conformance.calling.worker import Worker
 from refssm.conformance.checks.checks import GRADIENT, VALUE
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.result import Result
 from refssm.conformance.report.lines import facts, word
+from refssm.conformance.running.session import Trial
 from refssm.conformance.running.settings import Session, Settings
-from refssm.conformance.running.trial import Trial
 from refssm.conformance.usage_error import UsageError
 
 GRADIENTS = 5  # cases: the quick profile has none for gradients

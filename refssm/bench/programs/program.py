@@ -10,8 +10,7 @@ from pathlib import Path
 
 from refssm._declaration.implements import Declaration
 from refssm._declaration.operator import PACKAGES, Operator
-from refssm.conformance.calling.every import every
-from refssm.conformance.calling.finding import sentence
+from refssm.conformance.calling.finding import every, sentence
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.checks.checks import types_of
 from refssm.conformance.usage_error import UsageError

@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-
 from refssm.conformance.calling import links
-from refssm.conformance.calling.child import Server
-from refssm.conformance.calling.finding import find, looking
 from refssm.conformance.calling.fingerprint import Sources
-from refssm.conformance.calling.implementation import Found, Offer
+from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.calling.processes.channel import Foreign
 from refssm.conformance.usage_error import Several, UsageError
@@ -206,39 +200,3 @@ class Plain(Worker):
         except Gone as gone:
             raise UsageError(f"{self.target}: importing it {gone}") from None
         return []
-
-
-class InProcess:
-    """The interface of `Worker` without a child, for debuggers; saves inputs before each call."""
-
-    def __init__(self, found: Iterable[Found], folder: Path | None = None):
-        self._server, self._folder = Server(), folder
-        self.found = self._server.take(found)
-
-    @classmethod
-    def at(cls, target: str, name: str | None, told: dict | None, folder: Path | None = None):
-        """The implementations of a target, imported in this process."""
-        with looking(target):
-            return cls(find(target, name, told), folder)
-
-    def call(self, name: str, arrays, statics, **how) -> Outcome:
-        """Save the inputs and call the implementation in this process."""
-        if self._folder is not None:
-            numbered = {f"arg{i}": a for i, a in enumerate(arrays)}
-            with suppress(OSError):  # a full disk: the call is judged all the same
-                self._folder.mkdir(exist_ok=True)
-                np.savez(self._folder / f"{name}-last.npz", **numbered)  # pyright: ignore[reportArgumentType]
-        return self._server.call(name, [a.copy() for a in arrays], statics, **how)
-
-    def narrow(self, name: str, arrays, statics):
-        """Project a case by the implementation's `only`."""
-        return self._server.narrow(name, [a.copy() for a in arrays], statics)
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.cotangents import cotangents_of
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.piece import Compared, key_of
 from refssm.conformance.judging.verdict import Verdict
 
@@ -35,7 +35,7 @@ class Beside:
             theirs, before = _gradients(old, given, view if view in old.offer.views else "")
             ours, verdict = _gradients(new, given, view)
         else:
-            gauged = new.expect(arrays, statics)
+            gauged = new.grader.expect(arrays, statics)
             theirs, before = _result(old, arrays, statics, gauged)
             ours, verdict = _result(new, arrays, statics, gauged)
         seen = self.seen.setdefault(id, {})
@@ -90,7 +90,7 @@ def _result(candidate: Candidate, arrays, statics, gauged) -> tuple[tuple, Verdi
         y = candidate.results(arrays, statics)
     except Broken as broken:
         return (), broken.verdict
-    return y, candidate.graded(arrays, y, gauged)
+    return y, candidate.grader.outputs(arrays, y, gauged)
 
 
 def _gradients(candidate: Candidate, given, view: str) -> tuple[tuple, Verdict]:
@@ -100,4 +100,4 @@ def _gradients(candidate: Candidate, given, view: str) -> tuple[tuple, Verdict]:
         gradients = candidate.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
     except Broken as broken:
         return (), broken.verdict
-    return gradients, candidate.graded_gradients(gradients, cotangents, arrays, statics)
+    return gradients, candidate.grader.gradients(gradients, cotangents, arrays, statics)

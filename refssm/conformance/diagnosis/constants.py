@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from refssm._declaration.adapted import adapters_of
-from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.candidate import Broken, Candidate
+from refssm.conformance.calling.one_call import Declined, InProcess
 from refssm.conformance.cases.limits import may_hold
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.suspects import bugs_in, distance, everywhere, outcome_of
 from refssm.conformance.diagnosis.transcript import Call, Episode, expected, gave_arrays, refused

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm._declaration.arguments import several
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.candidate import Candidate
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.constants import clamped, with_epsilon
 from refssm.conformance.diagnosis.pattern import shared_pattern

@@ -13,11 +13,11 @@ import numpy as np
 from refssm._declaration.implements import Declaration
 from refssm._declaration.layout import arranged, canonical
 from refssm.conformance.calling.calls.run import Run
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.links import switches
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.suspects import expected, graded
 from refssm.conformance.diagnosis.transcript import Call, Listening
@@ -163,7 +163,7 @@ def _types(candidate: Candidate, call: Call) -> tuple[np.dtype, ...]:
     """The types of the outputs, or of the gradients."""
     op = candidate.op
     if not call.vjp:
-        return types_in(op, call.arguments, candidate.held)
+        return types_in(op, call.arguments, candidate.standard)
     precision = np.dtype(judged_type(call.arguments))
     arrays = zip(op.inputs, call.arguments[len(op.outputs) :], strict=True)
     kinds = [np.iscomplexobj(a) for name, a in arrays if name not in op.flags]
@@ -187,11 +187,11 @@ def script(
         Found(op, print, None, declared=declared), number_type(kept["dtype"]), call.vjp, loops
     )
     given = run.entering(call.arguments, call.statics)
-    held = candidate.held or Standard.of(kept["dtype"])
+    standard = candidate.standard or Standard.of(kept["dtype"])
     types, fits = _types(candidate, call), not _unfit(candidate, call)
     came = [y.dtype for y in call.outcome.outputs] if fits else types
     gauged = zip(expected(candidate, call), came, strict=True)
-    wants = [_told(run, i, g, held, dtype) for i, (g, dtype) in enumerate(gauged)]
+    wants = [_told(run, i, g, standard, dtype) for i, (g, dtype) in enumerate(gauged)]
     if loops and not fits:
         return None
     if loops:
@@ -232,11 +232,11 @@ def _within_quotes(what: str) -> str:
     return plain.replace("\\", "\\\\").replace('"', "'")
 
 
-def _told(run, i, gauge: Gauge, held: Standard, dtype) -> tuple[np.ndarray, np.ndarray]:
+def _told(run, i, gauge: Gauge, standard: Standard, dtype) -> tuple[np.ndarray, np.ndarray]:
     """The expected output and its tolerance, with axes in the author's layout."""
-    size = np.maximum(np.abs(gauge.value), held.type.tiny)
+    size = np.maximum(np.abs(gauge.value), standard.type.tiny)
     k = np.fmax(gauge.k0, np.where(np.isfinite(gauge.k1), gauge.k1, gauge.k0))
-    allowed = held.room * held.u * k + held.u_out(dtype) * size
+    allowed = standard.room * standard.u * k + standard.u_out(dtype) * size
     want = gauge.value
     if run.layout is None:
         return want, allowed.astype(float)

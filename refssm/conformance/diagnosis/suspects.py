@@ -17,9 +17,8 @@ import numpy as np
 
 from refssm._declaration.adapted import adapters_of, through
 from refssm._declaration.operator import Operator
-from refssm.conformance.calling.one_call import Outcome
-from refssm.conformance.calling.worker import InProcess
-from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.calling.candidate import Candidate
+from refssm.conformance.calling.one_call import InProcess, Outcome
 from refssm.conformance.checks.checks import Check, rule_named
 from refssm.conformance.diagnosis.transcript import (
     OTHER,
@@ -206,7 +205,7 @@ def _far(outputs, values, right: tuple[Gauge, ...]) -> float:
 
 def outcome_of(worker, name, call: Call, arguments, candidate) -> Outcome:
     """The outcome of a recorded call in another implementation, with these arguments."""
-    dtype = candidate.held.type.name if candidate.held else ""
+    dtype = candidate.standard.type.name if candidate.standard else ""
     how = {"vjp": call.vjp, "view": call.view, "after": call.after}
     return worker.call(name, arguments, call.statics, dtype=dtype, **how)
 
@@ -258,7 +257,10 @@ def _gauged(d, candidate, call: Call, answers: Answers) -> Iterator[tuple]:
     right, (own, wider) = expected(candidate, call), answers
     if len(right) != len(own.outputs):
         return
-    bounds, least = _bounds(d, candidate, call), candidate.held.floor if candidate.held else 0.0
+    bounds, least = (
+        _bounds(d, candidate, call),
+        candidate.standard.floor if candidate.standard else 0.0,
+    )
     for outputs, rounded in ((wider.outputs, 1), (own.outputs, 2)):
         if len(outputs) == len(right) and all(isinstance(s, np.ndarray) for s in outputs):
             traced = bounds or [
@@ -272,16 +274,16 @@ def _gauged(d, candidate, call: Call, answers: Answers) -> Iterator[tuple]:
 
 def _bounds(d: PlantedBug, candidate: Candidate, call: Call) -> list[np.ndarray] | None:
     """The bug's own rounding error bounds, or None if its program cannot be traced."""
-    program, held = d.vjp if call.vjp else d.forward, candidate.held
+    program, standard = d.vjp if call.vjp else d.forward, candidate.standard
     followed = candidate.op.contract.follows_each_operation
-    if not followed or held is None or program is None:
+    if not followed or standard is None or program is None:
         return None
     try:
         made = gauges(
             program,
             *call.arguments,
-            unit=held.u,
-            floor=held.floor,
+            unit=standard.u,
+            floor=standard.floor,
             partial=call.vjp,
             **call.statics,
         )

@@ -18,8 +18,7 @@ from refssm._declaration.implements import Declaration
 from refssm._declaration.layout import canonical, sizes_of
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found, Offer
-from refssm.conformance.calling.one_call import Outcome
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess, Outcome
 from refssm.conformance.exchange.call import described
 from refssm.conformance.exchange.files import FileArrays
 from refssm.conformance.exchange.running import Ended, Runner, answer

@@ -98,7 +98,7 @@ def measurable_again(op: Operator, arrays, statics: Mapping, vjp, gauges: Gauges
     programs = output_programs(op) if vjp is None else gradient_programs(op)
     further = (AGAIN_OUTPUTS if vjp is None else AGAIN_GRADIENTS).get(op.name, {})
     further = {name: through(op, p, vjp is not None) for name, p in further.items()}
-    if not programs or not any(g.derived for g in gauges):
+    if not programs or not any(g.measured for g in gauges):
         return gauges
     call = Call(op, arrays, statics, 0.0, 0.0)
 
@@ -107,7 +107,8 @@ def measurable_again(op: Operator, arrays, statics: Mapping, vjp, gauges: Gauges
         return measured_again(call, vjp or exact_program(op), {**programs, **further}, gauges)
 
     return tuple(
-        replace(g, again=lambda j=j: again()[j]) if g.derived else g for j, g in enumerate(gauges)
+        replace(g, more_copies=lambda j=j: again()[j]) if g.measured else g
+        for j, g in enumerate(gauges)
     )
 
 

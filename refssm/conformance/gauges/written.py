@@ -38,9 +38,9 @@ def unpacked(arrays: Mapping[str, np.ndarray]) -> Gauges:
     for told in found.values():
         if "measure" in told:
             told["measure"] = Measure("error", distance(told["value"]), told["measure"])
-        if "derived" in told:
-            told["derived"] = Known(told["derived"])
+        if "derive" in told:
+            told["derive"] = Known(told["derive"])
     return tuple(Gauge(**told) for told in found.values())
 
 
-ARRAYS = ("value", "k0", "k1", "measure", "derived")  # also if they have no axes
+ARRAYS = ("value", "k0", "k1", "measure", "derive")  # also if they have no axes

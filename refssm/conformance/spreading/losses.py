@@ -5,7 +5,7 @@ from __future__ import annotations
 from refssm.conformance.checks.beside_old import Beside
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.piece import Piece
-from refssm.conformance.checks.searching.swept import Cases
+from refssm.conformance.checks.swept import Cases
 from refssm.conformance.running.settings import Session
 
 

@@ -7,8 +7,7 @@ from judging import rounded_to
 from refssm import hippo_legs
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.one_call import Outcome
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess, Outcome
 from refssm.conformance.diagnosis import hints, roughness
 from refssm.conformance.diagnosis.pattern import _run_to_run
 from refssm.conformance.diagnosis.roughness import _distinct

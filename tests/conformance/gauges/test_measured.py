@@ -79,7 +79,7 @@ def test_nodes_as_powers_of_a_rounded_root_are_refused_and_exact_nodes_pass(dtyp
     arrays = legs(64, 4096, dtype)
     op = operator_named("dplr_kernel")
     (gauge,) = gauged = expect(op, arrays, {"l": 4096})
-    assert gauge.derived is not None
+    assert gauge.derive is not None
     assert grade_outputs(op, arrays, (exact_nodes(*arrays, l=4096),), gauged).grade == "A"
     assert grade_outputs(op, arrays, (powers_of_one_root(*arrays, l=4096),), gauged).grade == "C"
     assert grade_outputs(op, arrays, (in_the_eigenbasis(*arrays, l=4096),), gauged).grade in "CF"
@@ -98,8 +98,8 @@ def test_the_derived_bound_passes_a_rounded_root_that_errs_by_10000_roundings():
     assert bad.max() > 10_000 * rounding
     for program in (exact_nodes, *OUTPUTS["dplr_kernel"].values()):
         assert error(program).max() < bad.max() / 100
-    assert gauge.derived is not None
-    assert (bad <= 16 * U * gauge.derived()).all()
+    assert gauge.derive is not None
+    assert (bad <= 16 * U * gauge.derive()).all()
 
 
 def test_an_error_above_a_hundredth_of_the_largest_value_is_wrong_and_not_inaccurate():
@@ -191,7 +191,7 @@ def test_the_derived_bound_is_made_only_if_the_measured_one_fails():
         return call.tracked(op.reference)
 
     (gauge,) = measured(call, op.reference, OUTPUTS[op.name], derive, entries=False)
-    assert gauge.derived is not None
+    assert gauge.derive is not None
     K = op.reference(*arrays, l=33)
     assert compare(K, gauge, K.dtype).grade == "A"
     assert made == []
@@ -213,7 +213,7 @@ def test_a_result_is_measured_on_more_copies_before_it_is_refused():
         call, op.reference, programs, lambda: call.tracked(op.reference), entries=False
     )
     (k0,) = measured_again(call, op.reference, programs, first)
-    (gauge,) = (replace(g, again=lambda: k0) for g in first)
+    (gauge,) = (replace(g, more_copies=lambda: k0) for g in first)
     off = op.reference(*arrays, l=33) * np.float32(1 + 2**-13)
     assert not compare(off, first[0], off.dtype).ok
     assert compare(off, gauge, off.dtype).grade == "A"
@@ -231,7 +231,7 @@ def test_more_copies_are_measured_only_near_the_bound(times, asked):
 
     K = op.reference(*arrays, l=33)
     off = (K + times * 16 * U * gauge.k0).astype(K.dtype)
-    compare(off, replace(gauge, again=again), K.dtype)
+    compare(off, replace(gauge, more_copies=again), K.dtype)
     assert bool(calls) == asked
 
 
@@ -258,7 +258,7 @@ def test_a_case_that_single_precision_cannot_hold_has_a_bound_anyway(arrays):
     op = operator_named("dplr_kernel")
     w, P, Q, B, C, _ = arrays
     shaped = [-w + 0j, P[:, None] + 0j, Q[:, None] + 0j, B + 0j, C + 0j, np.ones(())]
-    gauged = expect(op, shaped, {"l": 3}, held=Standard.of("complex128"))
+    gauged = expect(op, shaped, {"l": 3}, standard=Standard.of("complex128"))
     assert not np.isnan(gauged[0].k0).any()
     assert judge(op, op.reference, *shaped, l=3).grade in "AB-"
 

@@ -93,8 +93,8 @@ def test_no_measured_bound_is_above_the_derived_one_of_its_entry(name):
     for gauge, other in zip(gauged, derived, strict=True):
         assert (gauge.k0 <= other.k0).all()
         assert (gauge.k0 < other.k0).any()
-        assert gauge.derived is not None
-        assert np.array_equal(gauge.derived(), other.k1)
+        assert gauge.derive is not None
+        assert np.array_equal(gauge.derive(), other.k1)
 
 
 def test_programs_that_never_err_leave_the_derived_bound():
@@ -170,7 +170,7 @@ def test_a_map_with_a_small_residual_and_a_large_error_is_refused():
     assert grade_outputs(op, case.arrays, (A_bar, B_bar), gauged).grade == "A"
     wrong = A_bar * np.float32(1 + 2**-14)
     assert not grade_outputs(op, case.arrays, (wrong, B_bar), gauged).ok
-    in_norm = [replace(g, derived=None) for g in gauged]  # what the residual alone allows
+    in_norm = [replace(g, derive=None) for g in gauged]  # what the residual alone allows
     assert grade_outputs(op, case.arrays, (wrong, B_bar), in_norm).ok
 
 
@@ -188,8 +188,8 @@ def test_a_derived_bound_holds_unless_it_is_loose(most, wanted):
     (gauge,) = gauges(lambda x: x, np.ones(6), unit=U)
     found = measuring._smaller(replace(gauge, k0=derived, k1=derived), np.ones(6), most)
     assert found.k0.tolist() == [*wanted, np.inf]
-    assert isinstance(found.derived, Known)
-    assert found.derived.k1 is derived
+    assert isinstance(found.derive, Known)
+    assert found.derive.k1 is derived
 
 
 @pytest.mark.parametrize("name", ["dplr_kernel_aliased", "dplr_kernel_aliased_real"])
@@ -229,7 +229,7 @@ def test_beside_a_pole_all_gradients_have_their_derived_bounds():
     w, beside = np.array([1j]), np.array([1j + 3e-9])  # one number in single precision
     for z, derived in [(beside, True), (w + 0.5, False)]:
         arrays = [np.ones(1, complex), np.ones(1, complex), w, z]
-        measured = [g.derived is not None for g in expect(op, arrays, {}, op.bare_vjp)]
+        measured = [g.derive is not None for g in expect(op, arrays, {}, op.bare_vjp)]
         assert measured == [not derived] * 3
 
 
@@ -239,7 +239,7 @@ def test_exact_powers_at_the_nodes_1_and_minus_1_do_not_bind_programs_with_angle
     for l, measured in [(1, False), (2, False), (3, True)]:
         dk = rng.normal(size=l) * (1j if name == "hope_transfer" else 1)
         gauged = expect(op, [dk, rng.normal(size=64), np.array(0.3)], {"l": l}, op.bare_vjp)
-        assert [gauge.derived is not None for gauge in gauged] == [measured] * 2
+        assert [gauge.derive is not None for gauge in gauged] == [measured] * 2
 
 
 def test_powers_of_the_node_minus_1_are_exact_beyond_the_hundredth():

@@ -9,7 +9,7 @@ from judging import judged
 import refssm
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.verdict import wrong
 from refssm.conformance.judging.wrong_entries import BETWEEN, BITS, CLASSES, OF_NORM, RATIO

@@ -19,7 +19,7 @@ from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
 from refssm.conformance.gauges.cumulated.ssd import Dual
 from refssm.conformance.gauges.cumulated.sums import CUMULATED, OF_TERMS, Way
-from refssm.conformance.gauges.gauge import Call, Gauges, Second
+from refssm.conformance.gauges.gauge import Call, Cumulated, Gauges
 
 _SCANS = ("linear_scan", "linear_scan_from", "linear_scan_packed")
 _VARYING = ("diagonal_ssm_varying", "diagonal_ssm_varying_stateful")
@@ -76,7 +76,7 @@ class _FormRun:
 
 
 def beside(call: Call, gauged: Gauges, *, of_vjp: bool) -> Gauges:
-    """The gauges, each with its second one if the operator has a cumulated form."""
+    """The gauges, each with that of its cumulated form if the operator has a cumulated form."""
     if call.op.name not in FORMS:
         return gauged
     forms = (FORMS[call.op.name], _OF_TERMS[call.op.name])
@@ -85,6 +85,6 @@ def beside(call: Call, gauged: Gauges, *, of_vjp: bool) -> Gauges:
         for form in forms
     )
     return tuple(
-        replace(g, second=Second(lambda j=j: whole.bounds[j], lambda j=j: terms.bounds[j]))
+        replace(g, cumulated=Cumulated(lambda j=j: whole.bounds[j], lambda j=j: terms.bounds[j]))
         for j, g in enumerate(gauged)
     )

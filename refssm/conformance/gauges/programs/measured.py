@@ -82,7 +82,7 @@ def measured(
         if entries:
             gauges.append(_smaller(lazily()[j], k0, LOOSE if _of_gradients(call) else 1))
         else:
-            gauge = Gauge(y, k0, k0, peak, normwise=True, derived=_Beyond(lazily, j))
+            gauge = Gauge(y, k0, k0, peak, normwise=True, derive=_Beyond(lazily, j))
             gauges.append(_where_programs_err(gauge, np.broadcast_to(np.isinf(k), y.shape)))
     return tuple(gauges)
 
@@ -94,8 +94,8 @@ def _where_programs_err(gauge: Gauge, nowhere: np.ndarray) -> Gauge:
     """
     if not nowhere.any():
         return gauge
-    assert isinstance(gauge.derived, _Beyond)
-    known = gauge.derived.gauge
+    assert isinstance(gauge.derive, _Beyond)
+    known = gauge.derive.gauge
     k0, k1 = (np.where(nowhere, k, np.maximum(k, gauge.k0)) for k in (known.k0, known.k1))
     return replace(gauge, k0=k0, k1=k1)
 
@@ -112,7 +112,7 @@ def measured_again(
         for j, k in enumerate(told):
             if k is not None:
                 k0[j] = np.maximum(k0[j], np.where(np.isfinite(k), k, 0))
-    most = [g.derived.k1 if isinstance(g.derived, Known) else np.inf for g in gauges]
+    most = [np.inf if g.derived_k1 is None else g.derived_k1 for g in gauges]
     return [np.maximum(g.k0, np.minimum(k, m)) for g, k, m in zip(gauges, k0, most, strict=True)]
 
 
@@ -150,7 +150,7 @@ def _smaller(derived: Gauge, k0: np.ndarray, most: float) -> Gauge:
     with np.errstate(invalid="ignore"):  # no measured bound
         loose = np.isfinite(derived.k0) & (derived.k0 > most * k0)
     k0 = np.where(loose, k0, derived.k0)
-    return replace(derived, k0=k0, k1=k0, derived=Known(derived.k1))
+    return replace(derived, k0=k0, k1=k0, derive=Known(derived.k1))
 
 
 @dataclass

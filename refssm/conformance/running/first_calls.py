@@ -4,27 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from functools import cache, cached_property
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
 
 from refssm._declaration.layout import canonical, length, parse, sizes_of
 from refssm.conformance.calling.calls.fitting import reordered
-from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.calling.calls.refusals import OF_DEVICE, refuses
+from refssm.conformance.calling.candidate import Broken, Candidate
+from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.checks.beside_old import Beside
-from refssm.conformance.checks.candidate import (
-    OF_DEVICE,
-    Candidate,
-    FirstCall,
-    accepts_mixed_kinds,
-)
-from refssm.conformance.judging.certificate import certify
+from refssm.conformance.number_types import number_type
 from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session
 from refssm.conformance.usage_error import UsageError
 
 SMALL_SIZES = (5, 3, 4, 2)
 BLOCK_SIZES = (128, 16, 4, 2)  # for implementations that accept only whole blocks
-certified = cache(certify)
+
+
+class FirstCall(NamedTuple):
+    """The first call in one type."""
+
+    case: Case
+    outcome: Outcome
+
+    @property
+    def killed(self) -> bool:
+        """True if it ended the process, or did not return."""
+        return self.outcome.died
+
+
+class FirstCalls(NamedTuple):
+    """The first calls in some types."""
+
+    refused: dict[str, str]  # for each type, why it is refused, or ""
+    made: dict[str, FirstCall]  # by type; those after a call that ended the process are not made
 
 
 class Probe:
@@ -33,6 +50,7 @@ class Probe:
     def __init__(self, session: Session, scope: Scope, candidate: Candidate):
         self.session, self.scope, self.candidate = session, scope, candidate
         self.learned = session.learned.get(scope.op.name)
+        self.made: dict[str, FirstCall] = {}  # by type
 
     @cached_property
     def refused(self) -> dict[str, str]:
@@ -44,7 +62,9 @@ class Probe:
         lacks = {t: why for t, why in self.scope.offer.lacks.items() if t in self.scope.types}
         there = [t for t in self.scope.types if t not in lacks]
         small, large = (self._ordinary(there, sizes) for sizes in (SMALL_SIZES, BLOCK_SIZES))
-        return self.candidate.probe(small, large) | lacks
+        calls = first_calls(self.candidate, small, large)
+        self.made |= calls.made
+        return calls.refused | lacks
 
     @cached_property
     def accepted(self) -> list[str]:
@@ -60,9 +80,9 @@ class Probe:
         """
         if self.learned:
             return self.learned.misfit
-        if not (self.scope.offer.layout and self.accepted and self.candidate.firsts):
+        if not (self.scope.offer.layout and self.accepted and self.made):
             return ""
-        firsts = self.candidate.firsts
+        firsts = self.made
         first = firsts.get(self.accepted[0])
         if first and first.outcome.misfit:
             return first.outcome.message
@@ -79,9 +99,9 @@ class Probe:
         declared shapes; "" if there is none, or several."""
         layout = parse(self.scope.op, self.scope.offer.layout)
         arrays, statics = self.candidate.given(case)
-        held, fits = self.candidate.judged_in(next(iter(self.candidate.firsts))), []
+        in_type, fits = self.candidate.judged_in(next(iter(self.made))), []
         for other in reordered(layout):
-            outcome = held.outcome(arrays, statics, layout=str(other))
+            outcome = in_type.outcome(arrays, statics, layout=str(other))
             if outcome.died:  # another try costs another process
                 return ""
             fits += [other] * (outcome.status == "ok")
@@ -107,7 +127,7 @@ class Probe:
 
         If no type is accepted, the checks of the first one say so.
         """
-        refused, firsts = self.refused, self.candidate.firsts
+        refused, firsts = self.refused, self.made
         killed = [t for t in firsts if firsts[t].killed]
         declared = [t for t in self.scope.offer.dtypes if refused.get(t)]
         there = [t for t in declared if t not in (*self.accepted, *self.scope.offer.lacks)]
@@ -116,10 +136,11 @@ class Probe:
 
     def first_call(self, dtype: str) -> FirstCall:
         """The first call in a type; made again if another process made it."""
-        if dtype not in self.candidate.firsts:
+        if dtype not in self.made:
             sizes = (SMALL_SIZES, BLOCK_SIZES)
-            copy(self.candidate).probe(*(self._ordinary([dtype], each) for each in sizes))
-        return self.candidate.firsts[dtype]
+            ordinary = (self._ordinary([dtype], each) for each in sizes)
+            self.made |= first_calls(copy(self.candidate), *ordinary).made
+        return self.made[dtype]
 
     @cached_property
     def mixed(self) -> bool:
@@ -129,12 +150,6 @@ class Probe:
         if self.scope.only_complex:
             return False
         return accepts_mixed_kinds(self.candidate, self.scope.types, self.refused)
-
-    @cached_property
-    def doubt(self) -> str:
-        """Why refssm's reference cannot be trusted, or ""."""
-        name = self.scope.op.name
-        return self.learned.doubt if self.learned else certified(operator_named(name))
 
     @cached_property
     def older(self) -> Beside | None:
@@ -147,10 +162,100 @@ class Probe:
         if offer is None:
             raise UsageError(f"--against {older}: it has no {op} to compare with")
         candidate = Candidate(op, worker, offer)
-        candidate.probe(self._ordinary(self.accepted))
+        first_calls(candidate, self._ordinary(self.accepted))
         return Beside(candidate, older)
 
     def _ordinary(self, types, sizes=SMALL_SIZES) -> Mapping:
         """One ordinary case in each type."""
         between = self.session.settings.where.sizes
         return {t: ordinary_case(self.scope.op, t, sizes, between=between) for t in types}
+
+
+def first_calls(candidate: Candidate, cases_by_type, larger=None) -> FirstCalls:
+    """One call in each type; also decides if calls must be slice by slice: `candidate.sliced`.
+
+    `cases_by_type` has one small case with batch axes per type. If that is declined, a `larger`
+    case is tried.
+    """
+    refused, made = {}, {}
+    for position, (name, case) in enumerate(cases_by_type.items()):
+        in_type = candidate.judged_in(name)
+        arrays, statics, outcome = _tried(in_type, case)
+        if outcome.status == "declined" and larger:
+            case = larger[name]
+            arrays, statics, outcome = _tried(in_type, case)
+        made[name] = FirstCall(case, outcome)
+        refused[name] = outcome.message if refuses(outcome) else ""
+        if outcome.died:  # do not spend the one restart on probing
+            others = list(cases_by_type)[position + 1 :]
+            why = "not tried, since another type ended the process"
+            return FirstCalls(refused | dict.fromkeys(others, why), made)
+        declined = outcome.status == "declined"
+        if position == 0 and arrays and not candidate.offer.layout and not declined:
+            candidate.sliced = _takes_core_arrays_only(in_type, arrays, statics, outcome)
+            if candidate.sliced:
+                refused[name] = ""
+    return FirstCalls(refused, made)
+
+
+def _tried(candidate: Candidate, case: Case) -> tuple[list[np.ndarray], dict, Outcome]:
+    """One call; "declined" also if `only` fails, because the checks will report that."""
+    try:
+        arrays, statics = candidate.given(case)
+    except (Declined, Broken):
+        return case.arrays, case.statics, Outcome("declined")
+    return arrays, statics, candidate.outcome(arrays, statics)
+
+
+def _takes_core_arrays_only(candidate: Candidate, arrays, statics, outcome: Outcome) -> bool:
+    """True if single slices give right results and the batched call does not.
+
+    A batched call with outputs of the right shapes counts as wrong only if it took the batch
+    axis for time.
+    """
+    wanted = candidate.grader.expect(arrays, statics)
+    batched = outcome.outputs
+    if [getattr(y, "shape", None) for y in batched] == [g.value.shape for g in wanted]:
+        if candidate.grader.outputs(arrays, batched, wanted).ok:
+            return False
+        if not _reads_batch_as_time(candidate, arrays, statics, batched):
+            return False
+    candidate.sliced = True
+    alone = candidate.outcome(arrays, statics)
+    candidate.sliced = False
+    return alone.status == "ok" and candidate.grader.outputs(arrays, alone.outputs, wanted).ok
+
+
+def _reads_batch_as_time(candidate: Candidate, arrays, statics, batched) -> bool:
+    """True if the outputs are right with batch and time exchanged, as of a loop over `a[k]`."""
+    op = candidate.op
+    time = op.output_dims[0][:1]
+    if any(dims[:1] != time for dims in op.input_dims) or any(a.ndim < 2 for a in arrays):
+        return False
+    turned = [np.swapaxes(a, 0, 1) for a in arrays]
+    try:
+        op.output_shapes(*turned, **statics)
+    except ValueError:  # arguments with different batch axes
+        return False
+    gauges = [_axes_exchanged(g) for g in candidate.grader.expect(turned, statics)]
+    return candidate.grader.outputs(arrays, batched, gauges).ok
+
+
+def _axes_exchanged(gauge):
+    """The gauge with the first two axes exchanged: batch axis and first core axis."""
+    return gauge.moved(lambda a: np.swapaxes(a, 0, 1))
+
+
+def accepts_mixed_kinds(candidate: Candidate, types, refused) -> bool:
+    """True if a call with real and complex arguments together does not raise."""
+    op = candidate.op
+    either = tuple(n for n, d in op.inputs.items() if d.kind == "either")
+    dtype = next((t for t in types if number_type(t).carrier.kind == "c" and not refused[t]), "")
+    if not dtype or not either or len(either) == len(op.inputs) == 1:
+        return True
+    try:
+        case = ordinary_case(op, dtype, real=either[-1:])
+        arrays, statics = candidate.given(case)
+    except (Declined, Broken):
+        return True
+    return candidate.judged_in(dtype).outcome(arrays, statics).status != "raised"
