@@ -61,7 +61,7 @@ def verify(
     checked.check_options(framework, config, no_config, preset, inputs)
     asked, voice = Asked(ctx, own_data=inputs is not None), spoken.of(verbose, quiet, json)
     crew = ctx.with_resource(checked.started(ctx.params))  # before the imports of the judge
-    run, spread = _Run(asked, seed, profile, voice, html), None
+    run, spread = _VerifyRun(asked, seed, profile, voice, html), None
     try:
         interrupts.release()
         checked.check_inputs(run.settings, inputs)
@@ -79,7 +79,7 @@ def verify(
     return result
 
 
-class _Run:
+class _VerifyRun:
     """One run: its options, and the results so far."""
 
     def __init__(self, asked: Asked, seed: int, profile: str, voice: str, html: Path | None):

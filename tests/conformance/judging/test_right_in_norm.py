@@ -161,9 +161,9 @@ def test_nan_is_never_right_in_norm():
 
 def test_the_second_gauge_is_worked_out_only_where_the_first_refuses(monkeypatch):
     runs = []
-    kept = cumulated._Run.bounds.func
+    kept = cumulated._FormRun.bounds.func
     watched = property(lambda self: runs.append(self) or kept(self))
-    monkeypatch.setattr(cumulated._Run, "bounds", watched)
+    monkeypatch.setattr(cumulated._FormRun, "bounds", watched)
     arrays = one_small_head(np.random.default_rng(4))
     assert of_log_a(SSD_RECURRENT.bare_vjp, arrays).grade == "A"
     assert not runs
