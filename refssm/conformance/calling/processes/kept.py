@@ -61,10 +61,10 @@ def has_groups() -> bool:
 
 def runs(folder: str | None = None) -> Runs:
     """What runs programs here, in a folder or the working directory."""
-    return RemoteKeeper(folder) if has_groups() else Alone(folder)
+    return KeeperHandle(folder) if has_groups() else Alone(folder)
 
 
-class RemoteKeeper:
+class KeeperHandle:
     """A keeper's other end; it ends with this object, or with this process."""
 
     def __init__(self, folder: str | None = None):
@@ -127,7 +127,7 @@ def _close(here: socket.socket, process: subprocess.Popen, owner: int) -> None:
 class KeptProcess:
     """A program that a keeper runs."""
 
-    def __init__(self, runs: RemoteKeeper):
+    def __init__(self, runs: KeeperHandle):
         self.runs, self.process, self.code, self.lost = runs, 0, None, False
 
     def wait(self, seconds: float) -> int | None:
