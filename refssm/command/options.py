@@ -1,7 +1,11 @@
 """The options of `refssm verify`, by name: what to judge, how to call it, how much to print."""
 
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -15,6 +19,30 @@ KEYS = {
     "known": "known-failures",
     "allow_thin": "allow-thin",
 }
+
+
+def with_options(options: Any) -> Callable[[Callable], Callable]:
+    """A command of `(ctx, given)` as typer wants it: each field of `options` a parameter."""
+    hints = get_type_hints(options, include_extras=True)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter(f.name, keyword, default=f.default, annotation=hints[f.name])
+        for f in fields(options)
+    ]
+    ctx = inspect.Parameter(
+        "ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
+    )
+
+    def decorate(command: Callable) -> Callable:
+        @wraps(command)
+        def called(ctx: typer.Context, **given: Any) -> int:
+            return command(ctx, options(**given))
+
+        called.__signature__ = inspect.Signature([ctx, *parameters])  # pyright: ignore[reportAttributeAccessIssue]
+        called.__annotations__ = {"ctx": typer.Context, **hints, "return": int}
+        return called
+
+    return decorate
 
 
 def _configured(ctx: typer.Context, path: Path | None) -> Path | None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from refssm.bench.measuring.memory import available
 from refssm.bench.programs.program import Program
-from refssm.conformance.calling.calls.run import Run, place
+from refssm.conformance.calling.calls.run import CalledOnce, place
 from refssm.conformance.number_types import NumberType, number_type
 
 
@@ -34,7 +34,7 @@ class TimedCall:
     def __init__(self, program: Program, arrays, statics, dtype: str, vjp=False, sliced=False):
         found = program.found
         self.kind: NumberType = number_type(dtype)
-        self.run = Run(found, self.kind, vjp, sliced)
+        self.run = CalledOnce(found, self.kind, vjp, sliced)
         self.statics, self.vjp, self.made = statics, vjp, found.adapter
         self.arrays = self._narrowed(program, arrays)
         self.items = [self._items()]

@@ -14,7 +14,7 @@ import numpy as np
 
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.calls.earlier import Earlier
-from refssm.conformance.calling.calls.run import KernelFailed, Misfit, Run, WrongOutputs
+from refssm.conformance.calling.calls.run import CalledOnce, KernelFailed, Misfit, WrongOutputs
 from refssm.conformance.calling.finding import sentence, short
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.number_types import number_type
@@ -73,7 +73,7 @@ def call(
     if layout:
         found = replace(found, declared=replace(found.declared, layout=layout))
     made, kind = found.adapter, number_type(dtype or np.result_type(*(arrays or [float])))
-    run = Run(found, kind, vjp, sliced)
+    run = CalledOnce(found, kind, vjp, sliced)
     try:
         with made.inside(kind), np.errstate(all="ignore"):
             given = [made.give(a, kind, view) for a in run.entering(arrays, statics)]

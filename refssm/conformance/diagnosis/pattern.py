@@ -13,7 +13,7 @@ from refssm.conformance.checks.law import Graded
 from refssm.conformance.diagnosis.place import FEW, Wrong, leading, place_of
 from refssm.conformance.diagnosis.roughness import is_rough, loses_alike, of_single
 from refssm.conformance.diagnosis.suspects import expected
-from refssm.conformance.diagnosis.transcript import Call, Episode, key_of_call
+from refssm.conformance.diagnosis.transcript import Episode, SpokenCall, key_of_call
 from refssm.conformance.judging.verdict import WRITTEN
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
 from refssm.conformance.standard import Standard
@@ -110,7 +110,7 @@ def _run_to_run(heard: list[Episode]) -> bool:
     return False
 
 
-def _bytes(call: Call):
+def _bytes(call: SpokenCall):
     return [np.asarray(y).tobytes() for y in call.outcome.outputs if isinstance(y, np.ndarray)]
 
 

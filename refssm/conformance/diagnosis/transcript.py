@@ -27,7 +27,7 @@ ENOUGH = 6  # failing cases: more of them only help to choose between two bugs
 
 
 @dataclass(frozen=True)
-class Call:
+class SpokenCall:
     """One call and its outcome; `arguments` are the cotangents, if any, and the arrays.
 
     `after`: the values that the same arguments had in an earlier call, if there was one.
@@ -51,7 +51,7 @@ class Episode:
     """The calls of one case, and the check's verdict on it."""
 
     verdict: Verdict
-    calls: list[Call]
+    calls: list[SpokenCall]
 
 
 class Listening:
@@ -66,7 +66,7 @@ class Listening:
         outcome = self.worker.call(name, arrays, statics, **how)
         if name == self.name:
             kept = {key: how.get(key, usual) for key, usual in HOW.items()}
-            self.calls.append(Call(list(arrays), dict(statics), **kept, outcome=outcome))
+            self.calls.append(SpokenCall(list(arrays), dict(statics), **kept, outcome=outcome))
         return outcome
 
     def narrow(self, name: str, arrays, statics):
@@ -122,14 +122,14 @@ def overflowed(e: Episode) -> bool:
     )
 
 
-def expected(candidate: Candidate, call: Call) -> tuple[Gauge, ...]:
+def expected(candidate: Candidate, call: SpokenCall) -> tuple[Gauge, ...]:
     """The gauges of the right outputs or gradients."""
     op = candidate.op
     vjp = op.bare_vjp if call.vjp else None
     return expect(op, call.arguments, call.statics, vjp, candidate.standard)
 
 
-def graded(candidate: Candidate, call: Call, outputs, gauged) -> Verdict:
+def graded(candidate: Candidate, call: SpokenCall, outputs, gauged) -> Verdict:
     """The worst verdict on the outputs by these gauges, in the types that they have."""
     op, standard = candidate.op, candidate.standard or Standard.of(judged_type(call.arguments))
     if op.contract.basis_free and not call.vjp:
@@ -145,7 +145,7 @@ def graded(candidate: Candidate, call: Call, outputs, gauged) -> Verdict:
     return worst_of(verdicts)
 
 
-def refused(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
+def refused(candidate: Candidate, call: SpokenCall, outcome: Outcome) -> bool:
     """True if the judge refuses this outcome."""
     if outcome.status != "ok" or outcome.changed or outcome.aliased:
         return True
@@ -172,7 +172,7 @@ def complex_for_real(outcome: Outcome, right: tuple[Gauge, ...]) -> bool:
     return came and not wanted
 
 
-def _narrowed(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
+def _narrowed(candidate: Candidate, call: SpokenCall, outcome: Outcome) -> bool:
     """True if an output has less precision than the judged type."""
     standard = candidate.standard or Standard.of(judged_type(call.arguments))
     carrier = np.finfo(standard.type.carrier).eps

@@ -44,7 +44,7 @@ class Cumulated:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownBound:
     """A derived bound that is already there; as an array it can be kept on disk."""
 
     k1: np.ndarray
@@ -91,7 +91,7 @@ class Gauge:
     @property
     def derived_k1(self) -> np.ndarray | None:
         """The derived bound, if k0 was measured and the derived bound is there without delay."""
-        return self.derive.k1 if isinstance(self.derive, Known) else None
+        return self.derive.k1 if isinstance(self.derive, KnownBound) else None
 
     def moved(self, change: Callable[[np.ndarray], np.ndarray]) -> Gauge:
         """The same bounds of entries that `change` chooses or moves."""
@@ -110,7 +110,7 @@ Gauges = tuple[Gauge, ...]
 
 
 @dataclass(frozen=True)
-class Call:
+class TrackedCall:
     """A call of an operator or of its VJP (cotangents first); u and floor of the judged type."""
 
     op: Operator

@@ -25,7 +25,7 @@ from refssm.conformance.gauges.contracts import (
 from refssm.conformance.gauges.gauge import Gauge, Measure, wide
 from refssm.conformance.gauges.written import packed, unpacked
 from refssm.conformance.judging.enclosed import enclosed_values
-from refssm.conformance.judging.kept import Kept
+from refssm.conformance.judging.kept import KeptFile
 from refssm.conformance.number_types import LONG_DOUBLE_IS_WIDER
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
@@ -111,7 +111,7 @@ def remembering(memory: dict | None = None) -> Iterator[None]:
 def _expect(op, arrays, statics, vjp, standard: Standard, small=None) -> tuple[Gauge, ...]:
     """The gauges; `small` computes the values of cases that are small enough for the oracle."""
     made_of = partial(_made_of, op, arrays, statics, vjp, standard)
-    file = Kept(partial(made_of, "bounds"))
+    file = KeptFile(partial(made_of, "bounds"))
     stored = file.arrays()
     if stored is not None:
         gauged = unpacked(stored)
@@ -155,7 +155,7 @@ def _made_of(op, arrays, statics, vjp, standard: Standard, what: str) -> bytes:
 
 def _kept_values(made_of: Callable[[], bytes], make: Callable) -> tuple[np.ndarray, ...]:
     """The values that `make` computes, or those of an earlier run."""
-    file = Kept(made_of)
+    file = KeptFile(made_of)
     stored = file.arrays()
     if stored is not None:
         return tuple(stored.values())

@@ -50,7 +50,7 @@ _written = LOOK  # bytes since the files were last added up; so at first write
 
 @contextmanager
 def keeping() -> Iterator[None]:
-    """Context in which `Kept` uses the disk: for runs of the judge on unchanged refssm."""
+    """Context in which `KeptFile` uses the disk: for runs of the judge on unchanged refssm."""
     global _keeping
     _keeping += 1
     try:
@@ -59,7 +59,7 @@ def keeping() -> Iterator[None]:
         _keeping -= 1
 
 
-class Kept:
+class KeptFile:
     """The file of one computation, if this run keeps any; else nothing is read or written."""
 
     def __init__(self, made_of: Callable[[], bytes]):

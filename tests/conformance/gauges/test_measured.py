@@ -9,7 +9,7 @@ from selftest.bounds import case_of, cotangents
 from refssm import initial
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import Case
-from refssm.conformance.gauges.gauge import Call
+from refssm.conformance.gauges.gauge import TrackedCall
 from refssm.conformance.gauges.programs import GRADIENTS, OUTPUTS
 from refssm.conformance.gauges.programs.measured import (
     COPIES,
@@ -119,7 +119,7 @@ def within_16_of_the_best(op, exact, programs, called):
         case = case_of(op, preset)
         if case is None:
             continue
-        found = worst_errors(Call(op, called(case), case.statics, U, 0.0), exact, programs)
+        found = worst_errors(TrackedCall(op, called(case), case.statics, U, 0.0), exact, programs)
         assert max(found.values()) <= 16 * max(min(found.values()), 1), (preset.name, found)
 
 
@@ -184,7 +184,7 @@ def test_each_member_of_a_batch_has_a_bound_of_its_own():
 def test_the_derived_bound_is_made_only_if_the_measured_one_fails():
     op, made = operator_named("dplr_kernel"), []
     arrays = legs(16, 33)
-    call = Call(op, arrays, {"l": 33}, U, 0.0)
+    call = TrackedCall(op, arrays, {"l": 33}, U, 0.0)
 
     def derive():
         made.append(True)
@@ -208,7 +208,7 @@ def test_a_result_is_measured_on_more_copies_before_it_is_refused():
         return K * np.float32(1 + (2**-16 if len(calls) > 2 else 0))
 
     programs = {"lucky": lucky_at_first}
-    call = Call(op, arrays, {"l": 33}, U, 0.0)
+    call = TrackedCall(op, arrays, {"l": 33}, U, 0.0)
     first = measured(
         call, op.reference, programs, lambda: call.tracked(op.reference), entries=False
     )

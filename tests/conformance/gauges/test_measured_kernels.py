@@ -18,7 +18,7 @@ from refssm.conformance.gauges.contracts import (
     gradient_programs,
     output_programs,
 )
-from refssm.conformance.gauges.gauge import Call, Known, gauges
+from refssm.conformance.gauges.gauge import KnownBound, TrackedCall, gauges
 from refssm.conformance.gauges.programs import GRADIENTS, OUTPUTS
 from refssm.conformance.gauges.programs import measured as measuring
 from refssm.conformance.gauges.programs.pieces import in_pieces, interleaved
@@ -80,7 +80,7 @@ def test_a_kernel_a_thousand_times_too_large_from_step_32_on_is_wrong():
     late = np.where(np.arange(K.shape[-1]) < 32, K, 1000 * K).astype(K.dtype)
     assert grade_outputs(op, case.arrays, (late,), gauged).grade == "F"
     # the bound of the powers of a matrix far from normal grows, and the powers do not
-    call = Call(op, case.arrays, case.statics, U, 0.0)
+    call = TrackedCall(op, case.arrays, case.statics, U, 0.0)
     (derived,) = BOUNDS[op.contract].outputs(call)
     assert (np.abs(late - derived.value) <= 16 * U * derived.k0).all()
 
@@ -89,7 +89,7 @@ def test_a_kernel_a_thousand_times_too_large_from_step_32_on_is_wrong():
 def test_no_measured_bound_is_above_the_derived_one_of_its_entry(name):
     op, case = smallest_case(name)
     gauged = bounds(op, case.arrays, case.statics, None, unit=U, floor=0.0)
-    derived = BOUNDS[op.contract].outputs(Call(op, case.arrays, case.statics, U, 0.0))
+    derived = BOUNDS[op.contract].outputs(TrackedCall(op, case.arrays, case.statics, U, 0.0))
     for gauge, other in zip(gauged, derived, strict=True):
         assert (gauge.k0 <= other.k0).all()
         assert (gauge.k0 < other.k0).any()
@@ -101,7 +101,7 @@ def test_programs_that_never_err_leave_the_derived_bound():
     op = operator_named("krylov_kernel")
     A, B, C = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([0.0, 1.0]), np.array([1.0, 0.0])
     (gauge,) = bounds(op, [A, B, C], {"l": 4}, None, unit=U, floor=0.0)
-    (derived,) = BOUNDS[op.contract].outputs(Call(op, [A, B, C], {"l": 4}, U, 0.0))
+    (derived,) = BOUNDS[op.contract].outputs(TrackedCall(op, [A, B, C], {"l": 4}, U, 0.0))
     moved = gauge.k0 < derived.k0
     assert not moved[gauge.value == 0].any()
 
@@ -188,7 +188,7 @@ def test_a_derived_bound_holds_unless_it_is_loose(most, wanted):
     (gauge,) = gauges(lambda x: x, np.ones(6), unit=U)
     found = measuring._smaller(replace(gauge, k0=derived, k1=derived), np.ones(6), most)
     assert found.k0.tolist() == [*wanted, np.inf]
-    assert isinstance(found.derive, Known)
+    assert isinstance(found.derive, KnownBound)
     assert found.derive.k1 is derived
 
 

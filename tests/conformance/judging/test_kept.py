@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
 
 def made(made_of=b"this", arrays=ARRAYS):
     """How often the arrays had to be made."""
-    file = kept.Kept(lambda: made_of)
+    file = kept.KeptFile(lambda: made_of)
     found = file.arrays()
     if found is None:
         file.keep(lambda: arrays)

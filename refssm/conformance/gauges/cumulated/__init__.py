@@ -19,7 +19,7 @@ from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
 from refssm.conformance.gauges.cumulated.ssd import Dual
 from refssm.conformance.gauges.cumulated.sums import CUMULATED, OF_TERMS, Way
-from refssm.conformance.gauges.gauge import Call, Cumulated, Gauges
+from refssm.conformance.gauges.gauge import Cumulated, Gauges, TrackedCall
 
 _SCANS = ("linear_scan", "linear_scan_from", "linear_scan_packed")
 _VARYING = ("diagonal_ssm_varying", "diagonal_ssm_varying_stateful")
@@ -66,7 +66,7 @@ _OF_TERMS = forms_of(OF_TERMS)
 class _FormRun:
     """One run of a form on tracked arrays, for all outputs of a call."""
 
-    call: Call
+    call: TrackedCall
     form: Callable
 
     @cached_property
@@ -75,7 +75,7 @@ class _FormRun:
         return [gauge.k0 for gauge in self.call.tracked(self.form)]
 
 
-def beside(call: Call, gauged: Gauges, *, of_vjp: bool) -> Gauges:
+def beside(call: TrackedCall, gauged: Gauges, *, of_vjp: bool) -> Gauges:
     """The gauges, each with that of its cumulated form if the operator has a cumulated form."""
     if call.op.name not in FORMS:
         return gauged
