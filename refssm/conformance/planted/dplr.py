@@ -365,7 +365,8 @@ def _(right, dk, w, P, Q, B, C, dt, *, l):
 ALIASED_OF_PAIRS.plant(
     ("remembered", "C (I − Ā^l) for C", instead(whole_of_pairs)),
     ("next_period_only", "K_k + K_{k+l}, later periods left out",
-     lambda right, *x, l: whole_of_pairs(*x, l=2 * l)[..., :l] + whole_of_pairs(*x, l=2 * l)[..., l:]),
+     lambda right, *x, l: whole_of_pairs(*x, l=2 * l)[..., :l]
+     + whole_of_pairs(*x, l=2 * l)[..., l:]),
 )  # fmt: skip
 
 OF_PAIRS = [*WHOLE_OF_PAIRS.bugs, *_FORMS.bugs, *ALIASED_OF_PAIRS.bugs]

@@ -8,18 +8,9 @@ from scipy import linalg
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.planting import Planting, instead, of_each_result, of_result
 from refssm.hankel import GRAMIANS, GRAMIANS_DISCRETE
+from refssm.hankel.gramians import adjoint, outer
 
 CONTINUOUS, DISCRETE = (Planting(op, "float32") for op in (GRAMIANS, GRAMIANS_DISCRETE))
-
-
-def adjoint(M):
-    """Mᴴ."""
-    return M.conj().swapaxes(-1, -2)
-
-
-def outer(x):
-    """x xᴴ."""
-    return x[..., :, None] * x[..., None, :].conj()
 
 
 def both(solve):
@@ -31,7 +22,7 @@ def both(solve):
         pairs = ((along[0], along[1]), (adjoint(along[0]), along[2].conj()))
         types = np.result_type(A, B), np.result_type(A, C)
         return tuple(
-            by_member(solve, M, outer(x), dtype) for (M, x), dtype in zip(pairs, types, strict=True)
+            by_member(solve, M, outer(x, x), dtype) for (M, x), dtype in zip(pairs, types, strict=True)
         )
 
     return gramians
