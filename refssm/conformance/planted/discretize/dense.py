@@ -1,9 +1,4 @@
-"""Rational rules by an elimination that never exchanges rows, as short kernels have it.
-
-The wrong term of SciPy 1.17's exponential of real matrices, see docs/findings.md.
-
-Planted bugs in dense discretizations and their VJPs.
-"""
+"""Planted bugs in dense discretizations and their VJPs."""
 
 from math import ceil, factorial, log2
 

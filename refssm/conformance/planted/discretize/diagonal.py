@@ -1,7 +1,4 @@
-"""Planted bugs in diagonal discretizations and their VJPs.
-
-Planted bugs in the rules other than zero-order hold and the bilinear map.
-"""
+"""Planted bugs in diagonal discretizations, and in rules other than hold and bilinear."""
 
 import numpy as np
 
