@@ -1,9 +1,8 @@
-"""Planted bugs between the operators of a layer: activations, gates, discretizations.
+"""Planted bugs between the operators of a layer: activations, gates, discretizations, directions.
 
 Each is the layer's own forward function with another part: another operator, or another function of
-single numbers after the system.
-
-Planted bugs in layers that read the past and the future: a direction lost, exchanged, late.
+single numbers after the system. Layers that read the past and the future have a direction lost,
+exchanged, or late.
 """
 
 from __future__ import annotations
