@@ -1,4 +1,4 @@
-"""Planted bugs in other kernels: Mega's moving average, the shift, DSS-softmax, products of inputs."""
+"""Planted bugs in Mega's moving average, the shift, DSS-softmax, and products of inputs."""
 
 from functools import partial
 
@@ -234,7 +234,8 @@ SOFTMAX.plant(
      lambda right, w, C, dt, *, l: right(w, C / dt[..., None], dt, l=l)),
     ("divided_twice", "C/w²", lambda right, w, C, dt, *, l: right(w, C / w, dt, l=l)),
     ("mean", "1/l", _softmax(lambda x, l, E: 1 / max(1, l) + 0 * x)),
-    ("one_step_less", "the sum over l − 1 steps", _softmax(lambda x, l, E: _whole(x, max(1, l - 1)))),
+    ("one_step_less", "the sum over l − 1 steps",
+     _softmax(lambda x, l, E: _whole(x, max(1, l - 1)))),
     ("one_step_more", "the sum over l + 1 steps", _softmax(lambda x, l, E: _whole(x, l + 1))),
     ("rising_as_falling", "−|Re w| for Re w", {"w": lambda w: w - w.real - np.abs(w.real)}),
     ("unnormalised", "DSS-exp in its place", instead(DSS_EXP_KERNEL.reference)),
