@@ -4,7 +4,7 @@ from judging import plugin, run
 
 import refssm
 from refssm.conformance.judging.grading import BEYOND, judge
-from refssm.conformance.planted.dplr.kernels import WHOLE as PLANTED
+from refssm.conformance.planted.dplr import WHOLE as PLANTED
 from refssm.dplr import (
     DPLR_KERNEL,
     DPLR_KERNEL_ALIASED,

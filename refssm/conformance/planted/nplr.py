@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import single
-from refssm.conformance.planted.hippo.making import of_keywords
+from refssm.conformance.planted.hippo.constructors import of_keywords
 from refssm.conformance.planted.planting import (
     Planting,
     every_third_call,

@@ -15,11 +15,14 @@ program_of)` with this number in its description: a report names whatever number
     SCAN.plant(("conjugate", "a* for a", {"a": np.conj}), by="value[complex64]")
     SCAN.plant(("input_sign", "db with the other sign", {"b": np.negative}), by="gradient")
     BUGS = SCAN.bugs
+
+Programs that take a shortcut where an argument nearly has a structure follow from the structured
+cases that an operator's domains declare, so each is planted in every operator that it fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import is_
 from typing import Any
 
@@ -27,9 +30,90 @@ import numpy as np
 
 from refssm._declaration.arguments import each, several
 from refssm._declaration.operator import Operator
-from refssm.conformance.planted import PlantedBug, shortcuts
+from refssm.conformance.planted import PlantedBug
 from refssm.conformance.planted.arithmetic import bfloat16, float16, single, tf32
 from refssm.conformance.planted.epsilon import Epsilon
+from refssm.domains import Domain, Numbers
+from refssm.domains.domain import STRUCTURED_TEXTURES
+
+Shortcut = tuple[str, str, Callable]
+
+
+def of_arguments(op: Operator) -> Iterator[tuple[str, str, str, Callable]]:
+    """For each shortcut its name, a short description, the argument, and what becomes of it."""
+    for name, domain in op.inputs.items():
+        for texture in STRUCTURED_TEXTURES:
+            if texture not in _textures(domain) or texture not in SHORTCUTS:
+                continue
+            bug, what, change = SHORTCUTS[texture]
+            yield f"{name}_{bug}", what.format(name), name, change
+        if name == "dt" and "one" in domain.maps and "alike" in _textures(domain):
+            yield "dt_about_one", "dt = 1 where np.isclose says so", name, _about_one
+
+
+def of_keywords(op: Operator) -> Iterator[tuple[str, str, Callable]]:
+    """For each keyword with values beside others: a program with the nearest of these others."""
+    for name, parameter in op.parameters.items():
+        if isinstance(parameter, Numbers) and parameter.close:
+            what = f"{name} taken as 0, ½ or 1 where np.isclose says so"
+            yield f"{name}_about", what, _nearest(name, parameter.values)
+
+
+def _textures(domain: Domain) -> set[str]:
+    return {texture for textures in domain.structured.values() for texture in textures}
+
+
+def _nearest(name: str, usual) -> Callable:
+    def program(right, *args, **statics):
+        near = next((v for v in usual if np.isclose(statics[name], v)), statics[name])
+        return right(*args, **{**statics, name: near})
+
+    return program
+
+
+def _one_for_all(x):
+    """The first entry for all entries, if none differs by more than 4 %."""
+    if x.size == 0 or np.abs(x - x.flat[0]).max() > 0.04 * np.abs(x.flat[0]):
+        return x
+    return np.full_like(x, x.flat[0])
+
+
+def _about_one(dt):
+    return np.where(np.isclose(dt, 1), dt.dtype.type(1), dt)
+
+
+def _diagonal(A):
+    """The diagonal alone, if the rest is small."""
+    diagonal = A * np.eye(A.shape[-1], dtype=A.dtype)
+    return diagonal if np.allclose(A, diagonal, atol=1e-4) else A
+
+
+def _symmetric(A):
+    """The Hermitian part, if it is nearly all."""
+    adjoint = A.conj().swapaxes(-1, -2)
+    return (A + adjoint) / 2 if np.allclose(A, adjoint, rtol=2e-3) else A
+
+
+def _flushed(a):
+    return np.where(np.abs(a) < 1e-15, 0, a).astype(a.dtype)
+
+
+def _flushed_logarithm(log_a):
+    return np.where(log_a.real < -35, log_a - 1e4, log_a).astype(log_a.dtype)
+
+
+SHORTCUTS: dict[str, Shortcut] = {
+    "alike": (
+        "of_first",
+        "the first {0} for all where none differs by more than 4 %",
+        _one_for_all,
+    ),
+    "nearly diagonal": ("taken_as_diagonal", "{0} taken as diagonal by np.allclose", _diagonal),
+    "nearly symmetric": ("taken_as_symmetric", "{0} taken as symmetric by np.allclose", _symmetric),
+    "decayed": ("flushed", "decays below 1e-15 taken as 0", _flushed),
+    "lowered": ("flushed", "decays below e^-35 taken as 0", _flushed_logarithm),
+}
+
 
 LARGE = 2**15
 Row = tuple[str, str, Callable | Mapping[str, Callable]]
@@ -93,9 +177,9 @@ class Planting:
     def shortcuts(self) -> None:
         """Plant what takes an argument as something that it only nearly is, in double precision."""
         by = f"value[{'complex128' if 'complex' in self.dtype else 'float64'}]"
-        for name, what, argument, change in shortcuts.of_arguments(self.op):
+        for name, what, argument, change in of_arguments(self.op):
             self._add_as_it_is(name, what, _arguments_changed(self.op, {argument: change}), by)
-        for name, what, program in shortcuts.of_keywords(self.op):
+        for name, what, program in of_keywords(self.op):
             self._add_as_it_is(name, what, program, by)
 
     def _add(self, name, what, wrong, by) -> None:

@@ -5,7 +5,7 @@ from scipy import linalg
 
 from honest import Honest
 from refssm._numerics.broadcasting import unbroadcast_each
-from refssm.conformance.planted.hankel.gramians import adjoint, both, by_member, outer
+from refssm.conformance.planted.hankel import adjoint, both, by_member, outer
 from refssm.hankel import GRAMIANS, GRAMIANS_DISCRETE
 
 WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.float64): np.longdouble}

@@ -1,12 +1,12 @@
 """Planted bugs in the kernels of diagonal systems, file by file."""
 
-from refssm.conformance.planted.diagonal import discretized, liquid, pairs, softmax, without_step
+from refssm.conformance.planted.diagonal import discretized, other_kernels
 
 BUGS = [
-    *discretized.BUGS,
-    *pairs.BUGS,
-    *softmax.SOFTMAX.bugs,
-    *without_step.EMA.bugs,
-    *without_step.SHIFT.bugs,
-    *liquid.LIQUID.bugs,
+    *discretized.OF_MODES,
+    *discretized.OF_PAIRS,
+    *other_kernels.SOFTMAX.bugs,
+    *other_kernels.EMA.bugs,
+    *other_kernels.SHIFT.bugs,
+    *other_kernels.LIQUID.bugs,
 ]

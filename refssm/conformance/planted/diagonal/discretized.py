@@ -1,13 +1,103 @@
-"""Planted bugs in S4D's kernels (zero-order hold and the bilinear map) and in DSS-exp's."""
+"""Planted bugs in S4D's kernels, of all modes and of conjugate pairs, and in DSS-exp's.
+
+The first functions are mistakes in any kernel that has modes, coefficients and a step.
+"""
 
 import numpy as np
 
-from refssm.conformance.planted.diagonal import every_kernel as every
-from refssm.conformance.planted.diagonal.every_kernel import first_gradient, held, more, real_part
 from refssm.conformance.planted.epsilon import Epsilon
-from refssm.conformance.planted.planting import Planting, of_result
-from refssm.diagonal import DIAGONAL_KERNEL_BILINEAR, DIAGONAL_KERNEL_ZOH, DSS_EXP_KERNEL
+from refssm.conformance.planted.planting import Planting, of_each_result, of_result
+from refssm.diagonal import (
+    DIAGONAL_KERNEL_BILINEAR,
+    DIAGONAL_KERNEL_BILINEAR_REAL,
+    DIAGONAL_KERNEL_ZOH,
+    DIAGONAL_KERNEL_ZOH_REAL,
+    DSS_EXP_KERNEL,
+)
 from refssm.diagonal.sums import bilinear_powers, exponentials, times
+
+
+def summed(v, E, *args):
+    """Σ_n v_n E_nk in the type of the arguments."""
+    return (v[..., None] * E).sum(-2).astype(np.result_type(*args))
+
+
+def held(z):
+    """φ₁(z) by expm1."""
+    return np.where(z == 0, 1, np.expm1(z) / np.where(z == 0, 1, z))
+
+
+def late(k):
+    """The kernel one step late, K_{k−1}."""
+    return np.concatenate([0 * k[..., :1], k[..., :-1]], axis=-1)
+
+
+def real_part(x):
+    """Re x in the type of x."""
+    return x.real.astype(x.dtype)
+
+
+def first_gradient(change):
+    """The right gradients, but for the first, changed by a function of it and the arguments."""
+
+    def vjp(right, dk, *args, **sizes):
+        first, *others = right(dk, *args, **sizes)
+        return change(first, *args).astype(first.dtype), *others
+
+    return vjp
+
+
+def more(g, term):
+    """A gradient plus another term; twice the gradient if it was broadcast."""
+    term = term if np.iscomplexobj(g) else term.real
+    return (g + term).astype(g.dtype) if term.shape == g.shape else 2 * g
+
+
+def _without(k, start):
+    """The kernel with zeros from `start` on."""
+    k = k.copy()
+    k[..., start:] = 0
+    return k
+
+
+def planted(op, beyond=64, pairs=False):
+    """The bugs of any kernel; in one of them nothing is written after `beyond` steps.
+
+    A kernel of conjugate `pairs` is real: its real part and its conjugate are right.
+    """
+    p = Planting(op, "float32")
+    of_modes, (first, *_) = [name for name in op.inputs if name != "dt"], op.inputs
+    p.usual()
+    p.plant(
+        ("last_mode", "the last mode of several left out",
+         dict.fromkeys(of_modes, lambda a: a[..., : max(1, a.shape[-1] - 1)])),
+        ("mode_tail", "modes beyond a multiple of 32 left out",
+         dict.fromkeys(of_modes, lambda a: a[..., : a.shape[-1] // 32 * 32 or a.shape[-1]])),
+        ("last_step", "the last step unwritten", of_result(lambda k: _without(k, -1))),
+        ("tail_unwritten", f"nothing written beyond {beyond}",
+         of_result(lambda k: _without(k, beyond))),
+        ("reversed", "time backwards", of_result(lambda k: k[..., ::-1].copy())),
+        ("doubled", "the factor 2 of conjugate pairs", of_result(lambda k: 2 * k)),
+    )  # fmt: skip
+    if not pairs:
+        p.plant(
+            ("real_part", "only the real part kept", of_result(real_part)),
+            ("conjugated", "every argument conjugated", dict.fromkeys(op.inputs, np.conj)),
+            by="value[complex64]",
+        )
+    p.plant(
+        ("last_step_dropped", "the last step left out", {"dk": lambda dk: _without(dk, -1)}),
+        ("doubled", "the factor 2 once more", {"dk": lambda dk: 2 * dk}),
+        ("first_negated", f"d{first} with the other sign", {first: np.negative}),
+        by="gradient",
+    )
+    p.plant(
+        ("as_jax", "the conjugate convention", of_each_result(np.conj)),
+        ("not_conjugated", "the arguments for their conjugates",
+         lambda right, dk, *args, **sizes: right(dk, *map(np.conj, args), **sizes)),
+        by="gradient[complex64]",
+    )  # fmt: skip
+    return p
 
 
 def _with(gain=lambda w, dt: dt * held(dt * w), powers=exponentials):
@@ -15,7 +105,7 @@ def _with(gain=lambda w, dt: dt * held(dt * w), powers=exponentials):
 
     def kernel(right, w, B, C, dt, *, l):
         dt = dt[..., None]
-        return every.summed(C * gain(w, dt) * B, powers(dt * w, l), w, B, C, dt)
+        return summed(C * gain(w, dt) * B, powers(dt * w, l), w, B, C, dt)
 
     return kernel
 
@@ -27,8 +117,8 @@ def _with_unit_input(wrong):
     )
 
 
-ZOH, EXP = every.planted(DIAGONAL_KERNEL_ZOH), every.planted(DSS_EXP_KERNEL)
-BILINEAR = every.planted(DIAGONAL_KERNEL_BILINEAR)
+ZOH, EXP = planted(DIAGONAL_KERNEL_ZOH), planted(DSS_EXP_KERNEL)
+BILINEAR = planted(DIAGONAL_KERNEL_BILINEAR)
 EXP_WITH_INPUT = Planting(DSS_EXP_KERNEL, "float32", adapt=_with_unit_input)
 HELD_FORMS = (  # that do not ask the right program
         ("textbook", "(e^z − 1)/w without expm1",  # dt where w is 0
@@ -53,7 +143,7 @@ for _p in (ZOH, EXP_WITH_INPUT):
     _p.plant(
         *HELD_FORMS,
         ("one_step_late", "K_{k−1} for K_k",  # C x_k with x_0 = 0: SciPy's shifted recurrence
-         of_result(every.late)),
+         of_result(late)),
         ("clipped", "Re w clipped at −1e-4", {"w": lambda w: w - np.maximum(w.real + 1e-4, 0)}),
         ("sign", "w without its minus sign", {"w": np.negative}),
         ("step_per_length", "steps spread over l − 1", lambda right, w, B, C, dt, *, l:
@@ -110,7 +200,7 @@ BILINEAR_FORMS = (
 BILINEAR.plant(
     *BILINEAR_FORMS,
     ("shifted_convention", "SciPy's C and D: (K_k + K_{k−1})/2",
-     of_result(lambda k: (k + every.late(k)) / 2)),
+     of_result(lambda k: (k + late(k)) / 2)),
     ("length_kept", "C (I − Ā^l) in the place of C: truncation undone twice",
      lambda right, w, B, C, dt, *, l:
      right(w, B, C * (1 - bilinear_powers(dt[..., None] * w / 2, l + 1)[..., l]), dt, l=l)),
@@ -163,4 +253,43 @@ for _p in (ZOH, EXP, BILINEAR):
 for _p in (ZOH, BILINEAR):
     _p.plant(("dB_negated", "dB with the other sign", {"B": np.negative}), by="gradient")
 
-BUGS = [bug for p in (ZOH, EXP, EXP_WITH_INPUT, BILINEAR) for bug in p.bugs]
+OF_MODES = [bug for p in (ZOH, EXP, EXP_WITH_INPUT, BILINEAR) for bug in p.bugs]
+
+
+def _of_pairs(wrong):
+    """A wrong complex kernel, which does not ask the right one, as one of conjugate pairs."""
+    return lambda right, *args, l: 2 * wrong(right, *args, l=l).real
+
+
+FORMS = {DIAGONAL_KERNEL_ZOH_REAL: HELD_FORMS, DIAGONAL_KERNEL_BILINEAR_REAL: BILINEAR_FORMS}
+OF_PAIRS = []
+for _op, _forms in FORMS.items():
+    _whole, _sums = planted(_op, pairs=True), Planting(_op, "float32", adapt=_of_pairs)
+    _sums.plant(*_forms)
+    _whole.plant(
+        ("factor_forgotten", "Re in place of 2 Re", of_result(lambda k: k / 2)),
+        ("real_modes_halved", "the factor 2 for complex modes only",
+         lambda right, w, B, C, dt, *, l:
+         right(w, B, np.where(np.imag(w) == 0, C / 2, C), dt, l=l)),
+        ("input_forgotten", "B = 1", {"B": lambda B: 0 * B + 1}),
+    )  # fmt: skip
+    _whole.plant(
+        ("imaginary_part", "Im in place of Re",
+         lambda right, w, B, C, dt, *, l: right(w, B, -1j * C, dt, l=l)),
+        ("modulus", "the modulus in place of the real part",
+         lambda right, w, B, C, dt, *, l:
+         np.hypot(right(w, B, C, dt, l=l), right(w, B, -1j * C, dt, l=l))),
+        ("complex_result", "a complex result", of_result(lambda k: k + 0j)),
+        ("output_conjugated", "C* for C", {"C": np.conj}),
+        ("input_conjugated", "B* for B", {"B": np.conj}),
+        ("parts_of_coefficients", "Re B and Re C for B and C", {"B": real_part, "C": real_part}),
+        by="value[complex64]",
+    )  # fmt: skip
+    _whole.plant(
+        ("dC_halved", "dC of Re, not of 2 Re", {"C": lambda g: g / 2}),
+        ("ddt_halved", "ddt by ½", {"dt": lambda g: g / 2}),
+        ("dB_negated", "dB with the other sign", {"B": np.negative}),
+        by="gradient",
+    )
+    _whole.plant(("dC_real", "the real part of dC", {"C": real_part}), by="gradient[complex64]")
+    OF_PAIRS += [*_whole.bugs, *_sums.bugs]

@@ -1,5 +1,6 @@
 """Planted bugs in HiPPO's operators and their VJPs, collected."""
 
-from refssm.conformance.planted.hippo import constructors, memory, reconstruct
+from refssm.conformance.planted.hippo.constructors import PLANTINGS
+from refssm.conformance.planted.hippo.memory import OF_MEMORIES, OF_RECONSTRUCTIONS
 
-BUGS = [b for file in (constructors, memory, reconstruct) for p in file.PLANTINGS for b in p.bugs]
+BUGS = [b for p in (*PLANTINGS, *OF_MEMORIES, *OF_RECONSTRUCTIONS) for b in p.bugs]

@@ -1,5 +1,6 @@
 """Planted bugs in layers: in parameters, in gradients, in states, and between the operators."""
 
-from refssm.conformance.planted.layers import directions, gates, gradients, parameters, states
+from refssm.conformance.planted.layers.gates import OF_DIRECTIONS, OF_GATES
+from refssm.conformance.planted.layers.parameters import OF_GRADIENTS, OF_PARAMETERS, OF_STATES
 
-BUGS = [*parameters.BUGS, *gates.BUGS, *directions.BUGS, *gradients.BUGS, *states.BUGS]
+BUGS = [*OF_PARAMETERS, *OF_GATES, *OF_DIRECTIONS, *OF_GRADIENTS, *OF_STATES]

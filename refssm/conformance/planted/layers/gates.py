@@ -1,7 +1,8 @@
-"""Planted bugs between the operators of a layer: activations, gates, discretizations.
+"""Planted bugs between the operators of a layer: activations, gates, discretizations, directions.
 
 Each is the layer's own forward function with another part: another operator, or another function of
-single numbers after the system.
+single numbers after the system. Layers that read the past and the future have a direction lost,
+exchanged, or late.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from refssm.activations import gelu, gelu_tanh, glu, sigmoid, silu
-from refssm.conformance.planted.layers.every_layer import planting
+from refssm.conformance.planted.layers.parameters import planting
 from refssm.conformance.planted.planting import instead
 from refssm.layers import (
     Layer,
@@ -25,6 +26,7 @@ from refssm.layers import (
     s4d,
     s4d_bilinear,
     s5,
+    s5_bidirectional,
 )
 from refssm.layers._frame.transforms import bare
 from refssm.layers._parts import bank, ssm
@@ -253,8 +255,94 @@ RNN.plant(
     ("linear", "tanh is forgotten", _of_tanh(lambda u, x, b: u + x + b)),
 )
 
-BUGS = [*S5.bugs, *MAMBA.bugs, *S4D.bugs, *S4D_BILINEAR.bugs, *RNN.bugs]
+OF_GATES = [*S5.bugs, *MAMBA.bugs, *S4D.bugs, *S4D_BILINEAR.bugs, *RNN.bugs]
 for _layer, _system in SYSTEMS:
     _bugs = planting(f"{_layer}_layer")
     _bugs.plant(*((n, what, after_system(_layer, _system, mix)) for n, what, mix in MIXES))
-    BUGS += _bugs.bugs
+    OF_GATES += _bugs.bugs
+
+
+S5_BIDIRECTIONAL = of_s5(s5_bidirectional.S5_BIDIRECTIONAL_LAYER, ssm.linearized_bidirectional)
+
+
+def of_states(change):
+    """The bidirectional S5 from changed states of the past and of the future."""
+
+    def system(ops, p, u):
+        a, f = s5._discrete(ops, p)
+        b, n = ssm.driven(f * p.B, u), len(a)
+        steps = np.broadcast_to(a, b.shape[-2:])
+        past = ops.linear_scan(steps, b)
+        past, future = change(past, ops.linear_scan(steps, b[..., ::-1, :])[..., ::-1, :])
+        C = 2 * p.C
+        return ssm.read(C[:, :n], past.copy()) + ssm.read(C[:, n:], future.copy()) + p.D * u
+
+    gate = gate_of(gelu, lambda p, y: linear(gelu(y), p.W, p.b))
+    return after_system(s5_bidirectional.S5_BIDIRECTIONAL_LAYER, system, gate)
+
+
+def earlier(z):
+    """z_{k+1}, and 0 after the end."""
+    return np.concatenate([z[..., 1:, :], np.zeros_like(z[..., :1, :])], axis=-2)
+
+
+S5_BIDIRECTIONAL.plant(
+    ("future", "the scan from the end is forgotten", of_states(lambda x, z: (x, 0 * z))),
+    ("exchanged", "the two directions are exchanged", of_states(lambda x, z: (z, x))),
+    (
+        "lag_one",
+        "the future begins one step later",
+        of_states(lambda x, z: (x, earlier(z))),
+    ),
+    (
+        "unturned",
+        "the second scan stays in reversed time",
+        of_states(lambda x, z: (x, z[..., ::-1, :])),
+    ),
+)
+
+
+def _convolved(change):
+    """The bidirectional HOPE with another convolution, from the signal and both kernels."""
+    return with_operators(
+        hope_bidirectional.HOPE_BIDIRECTIONAL_LAYER,
+        bidirectional_convolution_shifted=lambda right, u, k, kr: change(right, u, k, kr),
+    )
+
+
+def _lag_zero(right, u, k, kr):
+    """Both kernels at lag 0."""
+    past = bare().causal_convolution
+    return past(u, k) + past(u[..., ::-1], kr)[..., ::-1]
+
+
+HOPE_BIDIRECTIONAL = planting("hope_bidirectional_layer")
+HOPE_BIDIRECTIONAL.plant(
+    ("lag_zero", "the future begins with the present input", _convolved(_lag_zero)),
+    (
+        "future",
+        "the kernel of the future is forgotten",
+        _convolved(lambda right, u, k, kr: right(u, k, 0 * kr)),
+    ),
+    (
+        "exchanged",
+        "the two kernels are exchanged",
+        _convolved(lambda right, u, k, kr: right(u, kr, k)),
+    ),
+    (
+        "unturned",
+        "the second kernel reads the past too",
+        _convolved(lambda right, u, k, kr: bare().causal_convolution(u, k + kr)),
+    ),
+    (
+        "circular",
+        "the convolution wraps around",
+        _convolved(
+            lambda right, u, k, kr: bare().circular_convolution(
+                u, k + np.concatenate([0 * kr[..., :1], kr[..., :-1][..., ::-1]], axis=-1)
+            )
+        ),
+    ),
+)
+
+OF_DIRECTIONS = [*S5_BIDIRECTIONAL.bugs, *HOPE_BIDIRECTIONAL.bugs]

@@ -1,16 +1,40 @@
-"""Planted bugs in how a layer reads its arguments, by the name of the parameter."""
+"""Planted bugs that each layer can have: in its parameters, their gradients, and its states."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from refssm.conformance.planted.layers.every_layer import layers, planting
+from refssm._declaration.operator import Operator
+from refssm.catalog import named
 from refssm.conformance.planted.planting import (
     FEWER_BITS,
     MEMORY,
+    Planting,
     _without_nan,
     every_third_call,
+    of_each_result,
 )
+from refssm.layers import Layer
+from refssm.layers.catalog import LAYERS
+
+
+def planting(name: str) -> Planting:
+    """Bugs of one operator, in complex single precision if an argument is complex."""
+    op = operator(name)
+    of_complex = any(domain.kind == "complex" for domain in op.inputs.values())
+    return Planting(op, "complex64" if of_complex else "float32")
+
+
+def operator(name: str) -> Operator:
+    """The operator of this name."""
+    op = named(name)
+    assert op is not None, name
+    return op
+
+
+def layers() -> tuple[Layer, ...]:
+    """All layers."""
+    return LAYERS
 
 
 def swapped(a):
@@ -91,7 +115,7 @@ SIGNAL = [
 for _name in ("log_dt", "markov"):
     READ[f"{_name}_future"] = [(f"{n}_future", w, change) for n, w, change in READ[_name]]
 
-BUGS = []
+OF_PARAMETERS = []
 for _layer in layers():
     _bugs = planting(f"{_layer}_layer")
     _shapes = dict(zip(_bugs.op.inputs, _bugs.op.input_dims, strict=True))
@@ -107,4 +131,88 @@ for _layer in layers():
     _bugs.kept()
     if "transform" not in _bugs.op.traits:
         _bugs.plant(("nan_swallowed", "NaN replaced by zero", _without_nan), by="nan")
-    BUGS += _bugs.bugs
+    OF_PARAMETERS += _bugs.bugs
+
+
+def one_of_batch(right, dy, u, *parameters):
+    """The gradients of the parameters from the first member of the batch only."""
+    return right(dy, u, *parameters)[0], *right(dy[:1], u[:1], *parameters)[1:]
+
+
+def of_logarithm(place: int):
+    """The gradient of e^x in place of that of x."""
+
+    def program(right, dy, *args):
+        gradients = list(right(dy, *args))
+        gradients[place] = gradients[place] / np.exp(args[place])
+        return tuple(gradients)
+
+    return program
+
+
+ALL = [
+    ("detached_u", "the gradient stops before the input", {"u": np.zeros_like}),
+    ("halved", "half of every gradient", of_each_result(lambda g: g / 2)),
+    ("late", "the cotangent of the step before", {"dy": lambda dy: np.roll(dy, 1, -2)}),
+    ("one_of_batch", "the parameters' gradients from one member of the batch", one_of_batch),
+]
+
+OF_GRADIENTS = []
+for _layer in layers():
+    _gradients = planting(f"{_layer}_layer")
+    _rows = [*ALL]
+    for _i, (_name, _domain) in enumerate(_gradients.op.inputs.items()):
+        if _name == "u":
+            continue
+        _rows.append((f"detached_{_name}", f"no gradient of `{_name}`", {_name: np.zeros_like}))
+        if _domain.kind == "complex":
+            _what = f"the other convention: d{_name}*"
+            _rows.append((f"conjugate_{_name}", _what, {_name: np.conj}))
+        if _name.startswith("log_"):
+            _rows.append((f"factor_{_name}", f"`{_name}` as if it were e^x", of_logarithm(_i)))
+    _gradients.plant(*_rows, by="gradient")
+    OF_GRADIENTS += _gradients.bugs
+
+
+def returned(place: int, change):
+    """The right outputs, but for one state: `change` of it and of the one that was given."""
+
+    def program(right, *args):
+        outputs = list(right(*args))
+        count = len(outputs) - 1
+        outputs[place] = change(outputs[place], args[len(args) - count + place - 1])
+        return tuple(outputs)
+
+    return program
+
+
+def one_step_old(right, u, *rest):
+    """The states before the last step."""
+    y, *after = right(u, *rest)
+    count = len(after)
+    return (y, *right(u[..., :-1, :], *rest)[1:]) if u.shape[-2] else (y, *rest[-count:])
+
+
+OF_STATES = []
+for _layer in layers():
+    if not _layer.states:
+        continue
+    _states = planting(f"{_layer}_layer_stateful")
+    for _i, _name in enumerate(_layer.states, start=1):
+        _states.plant(
+            (f"{_name}_unread", f"the given `{_name}` is not read", {f"{_name}0": np.zeros_like}),
+        )
+        _states.plant(
+            (f"{_name}_lost", f"`{_name}` starts again", returned(_i, lambda s, s0: 0 * s)),
+            (f"{_name}_kept", f"`{_name}` does not change", returned(_i, lambda s, s0: s0 + 0 * s)),
+            (f"{_name}_sign", f"`{_name}` with the other sign", returned(_i, lambda s, s0: -s)),
+            by="state",
+        )
+        if _states.op.inputs[f"{_name}0"].kind == "complex":
+            _states.plant(
+                (f"{_name}_real", f"the real part of `{_name}`",
+                 returned(_i, lambda s, s0: s.real + 0 * s)),
+                by="state",
+            )  # fmt: skip
+    _states.plant(("one_step_old", "the states before the last step", one_step_old), by="state")
+    OF_STATES += _states.bugs

@@ -1,0 +1,476 @@
+"""Planted bugs of the family `convolution`."""
+
+import numpy as np
+from numpy.fft import fft, ifft
+
+from refssm._declaration.arguments import several
+from refssm._numerics.broadcasting import unbroadcast
+from refssm.conformance.planted.arithmetic import bfloat16, float16, tf32
+from refssm.conformance.planted.planting import (
+    Planting,
+    in_arithmetic,
+    instead,
+    of_each_result,
+    of_result,
+)
+from refssm.convolution import (
+    BIDIRECTIONAL_CONVOLUTION,
+    BIDIRECTIONAL_CONVOLUTION_SHIFTED,
+    CAUSAL_CONVOLUTION,
+    CAUSAL_CONVOLUTION_DIRECT,
+    CIRCULAR_CONVOLUTION,
+    SHORT_CONVOLUTION,
+    SHORT_CONVOLUTION_STATEFUL,
+    SHORT_CONVOLUTION_STEP,
+)
+
+
+def back(u):
+    """The signal in reversed time."""
+    return u[..., ::-1]
+
+
+def later(u):
+    """The signal one step later, with a zero at the start."""
+    return np.concatenate([0 * u[..., :1], u[..., :-1]], axis=-1)
+
+
+def earlier(u):
+    """The signal one step earlier, with a zero at the end."""
+    return np.concatenate([u[..., 1:], 0 * u[..., :1]], axis=-1)
+
+
+def rolled(u):
+    """The signal one step later, with its last sample at the start."""
+    return np.roll(u, 1, axis=-1)
+
+
+def kept(k, taps):
+    """The kernel with only its first taps."""
+    return np.where(np.arange(k.shape[-1]) < taps, k, 0).astype(k.dtype)
+
+
+def first_64(k):
+    """The kernel with only its first 64 taps."""
+    return kept(k, 64)
+
+
+def but_last(k):
+    """The kernel with its last entry zero."""
+    return kept(k, k.shape[-1] - 1)
+
+
+def not_conjugated(right, *args):
+    """The gradients with the arguments instead of their conjugates."""
+    cotangents = (len(args) - 1) // 2  # 1 of 3 or 4, 2 of 5
+    return right(*args[:cotangents], *(a.conj() for a in args[cotangents:]))
+
+
+def weights_of_first(right, dy, *args):
+    """dk from the cotangent of the first sequence only, if there are several."""
+    du, dk, *ds = right(dy, *args)
+    if max(g.ndim for g in (du, *ds)) > dk.ndim:
+        dk = right(np.concatenate([dy[:1], 0 * dy[1:]]), *args)[1]
+    return du, dk, *ds
+
+
+AS_JAX = ("as_jax", "the conjugate convention", of_each_result(np.conj))
+
+
+def by_transform(u, k, n, filtered=lambda U: U):
+    """A product of n-point transforms, cut to length l."""
+    common = np.result_type(u, k)
+    y = ifft(filtered(fft(u.astype(common), n) * fft(k.astype(common), n)))[..., : u.shape[-1]]
+    y = np.concatenate([y, np.zeros((*y.shape[:-1], u.shape[-1] - y.shape[-1]))], axis=-1)
+    return (y if np.dtype(common).kind == "c" else y.real).astype(common)
+
+
+def _of_points(points):
+    """A convolution by transforms of points(l) points."""
+    return lambda right, u, k: by_transform(u, k, max(1, points(u.shape[-1])))
+
+
+def _spectrum(filtered):
+    """A convolution by transforms of 2l points, with a change to the spectrum."""
+    return lambda right, u, k: by_transform(u, k, 2 * u.shape[-1], filtered)
+
+
+def _without(line):
+    """A convolution by transforms whose spectrum lacks one of its n lines."""
+    return _spectrum(lambda U: np.where(np.arange(U.shape[-1]) == line(U.shape[-1]), 0, U))
+
+
+def _block_by_block(right, u, k):
+    """Blocks of 64 samples, each with only the part of its response inside the block."""
+    blocks = [u[..., i : i + 64] for i in range(0, u.shape[-1], 64)]
+    return np.concatenate([right(block, k[..., : block.shape[-1]]) for block in blocks], axis=-1)
+
+
+def _blurred(k):
+    """The kernel without taps below 1e-6 of the largest, such as the late ones of a decay."""
+    size = np.abs(k)
+    return np.where(size < 1e-6 * size.max(-1, keepdims=True, initial=0), 0, k).astype(k.dtype)
+
+
+def _circular_adjoint(right, dy, u, k):
+    du = back(by_transform(back(dy), k.conj(), u.shape[-1]))
+    return du if np.iscomplexobj(u) else du.real, right(dy, u, k)[1]
+
+
+def _toeplitz(u, k):
+    """Zeros above the diagonal are multiplied too, and 0·NaN is NaN."""
+    lag = np.arange(u.shape[-1])[:, None] - np.arange(u.shape[-1])
+    return (np.where(lag >= 0, k[..., np.maximum(lag, 0)], 0) * u[..., None, :]).sum(-1)
+
+
+DIRECT = Planting(CAUSAL_CONVOLUTION_DIRECT, "float32")
+TRANSFORM = Planting(CAUSAL_CONVOLUTION, "float32")
+for _p in (DIRECT, TRANSFORM):
+    _p.usual()
+    _p.plant(
+        # transforms of a wrong length, or with a line missing
+        ("circular", "no zero padding: the end wraps around onto the beginning",
+         _of_points(lambda l: l)),
+        ("short_padding", "padding to 1.5 l: only a late impulse and a flat kernel wrap around",
+         _of_points(lambda l: l * 3 // 2)),
+        ("padding_one_short", "padding to 2l − 2 points: the last product wraps onto y_0",
+         _of_points(lambda l: 2 * l - 2)),
+        ("padded_to_128", "transforms of at most 512 points",
+         _of_points(lambda l: min(512, 2 * l))),
+        ("nyquist_dropped", "the Nyquist line dropped", _without(lambda n: n // 2)),
+        ("mean_dropped", "the line of frequency 0 dropped", _without(lambda n: 0)),
+        ("top_line_dropped", "one line below the Nyquist frequency dropped",
+         _without(lambda n: n // 2 - 1)),
+        ("orthonormal", "orthonormal transforms multiplied",
+         of_result(lambda y: y / np.sqrt(y.dtype.type(2 * y.shape[-1])).real)),
+        ("spectrum_in_tf32", "the spectrum in TF32", _spectrum(tf32)),
+        # sums over wrong indices
+        ("correlation", "Σ k_j u_{i+j}", lambda right, u, k: back(right(back(u), k)).copy()),
+        ("kernel_reversed", "k backwards", {"k": back}),
+        ("signal_reversed", "u backwards", {"u": back}),
+        ("one_step_late", "the sum over j < i", {"k": later}),
+        ("one_step_early", "k_{i−j+1}: the first tap lost", {"k": earlier}),
+        ("rolled", "the result rolled by one", of_result(rolled)),
+        ("elementwise", "u_i k_i", instead(np.multiply)),
+        ("skip_added", "u added", lambda right, u, k: right(u, k) + u),
+        ("first_tap_halved", "the first tap halved, as by the trapezoidal rule",
+         {"k": lambda k: k * np.where(np.arange(k.shape[-1]) == 0, 0.5, 1).astype(k.dtype)}),
+        ("taps_64", "taps beyond 64 dropped: only a long kernel shows it", {"k": first_64}),
+        ("taps_128", "taps beyond 128 dropped",
+         {"k": lambda k: kept(k, 128)}),
+        ("taps_256", "taps beyond 256 dropped: only a flat kernel shows it",
+         {"k": lambda k: kept(k, 256)}),
+        ("last_tap", "the last tap dropped: only an early impulse shows it", {"k": but_last}),
+        ("last_sample", "the last sample dropped: only a late impulse shows it", {"u": but_last}),
+        ("last_block", "samples beyond a multiple of 64 dropped",
+         {"u": lambda u: kept(u, u.shape[-1] // 64 * 64) if u.shape[-1] > 64 else u}),
+        ("blocks_apart", "blocks of 64 convolved apart: no overlap is added", _block_by_block),
+        ("channels_mixed", "the next channel's kernel",
+         {"k": lambda k: np.roll(k, 1, axis=0) if k.ndim > 1 else back(k)}),
+    )  # fmt: skip
+    _p.plant(
+        ("imaginary_dropped", "the real transform of complex arguments",
+         lambda right, u, k: right(u.real, k.real).astype(np.result_type(u, k))),
+        ("conjugate_kernel", "k* for k", {"k": np.conj}),
+        ("conjugate_signal", "u* for u", {"u": np.conj}),
+        by="value[complex64]",
+    )  # fmt: skip
+    _p.plant(
+        ("forwards", "du and dk run forwards in time",
+         lambda right, dy, u, k: tuple(map(back, right(back(dy), u, k)))),
+        ("circular", "the adjoint wraps around", _circular_adjoint),
+        ("strictly_causal", "the adjoint of the sum over j < i",
+         lambda right, dy, u, k: right(dy, u, later(k))),  # of which dk does not depend
+        ("first_of_batch", "dk of the first sequence only, though k is shared by all",
+         weights_of_first),
+        ("mean_of_batch", "dk averaged over the batch in place of summed",
+         of_result(lambda du, dk: (du, dk / dk.dtype.type(du.size // dk.size)))),
+        ("last_step_dropped", "the last cotangent left out", {"dy": but_last}),
+        ("taps_64", "dk beyond 64 taps left zero", {"k": first_64}),
+        ("tf32", "TF32 arithmetic", in_arithmetic(tf32)),
+        by="gradient",
+    )  # fmt: skip
+    _p.plant(("not_conjugated", "k and u for k* and u*", not_conjugated), AS_JAX,
+             by="gradient[complex64]")  # fmt: skip
+
+DIRECT.plant(
+    ("by_transform", "an FFT where every entry is to have its digits",
+     instead(CAUSAL_CONVOLUTION.reference)),
+    ("late_taps_flushed", "tiny late taps set to zero", {"k": _blurred}),
+)  # fmt: skip
+DIRECT.plant(("toeplitz_product", "a product with a Toeplitz matrix: NaN runs backwards",
+              instead(_toeplitz)), by="nan")  # fmt: skip
+
+
+past, circular = CAUSAL_CONVOLUTION.reference, CIRCULAR_CONVOLUTION.reference
+NOT_CONJUGATED = ("not_conjugated", "k for k*", not_conjugated)
+
+
+def _turned(k):
+    """k_{−i} on a circle."""
+    return rolled(back(k))
+
+
+def _last_of_odd_lost(y):
+    l = y.shape[-1]
+    return np.where((np.arange(l) == l - 1) & (l % 2 == 1), 0, y)
+
+
+CIRCULAR = Planting(CIRCULAR_CONVOLUTION, "float32")
+CIRCULAR.usual()
+CIRCULAR.plant(
+    ("causal", "padded, so nothing wraps around", instead(past)),
+    ("correlation", "k_{j−i} for k_{i−j}", {"k": _turned}),
+    ("reversed", "the kernel backwards", {"k": back}),
+    ("delayed", "the kernel one step late", {"k": rolled}),
+    ("signal_delayed", "the signal one step early", {"u": lambda u: np.roll(u, -1, axis=-1)}),
+    ("last_tap", "the last tap forgotten", {"k": but_last}),
+    ("beyond_64", "taps beyond 64 forgotten", {"k": first_64}),
+    ("orthonormal", "orthonormal transforms: 1/√l too small",
+     of_result(lambda y: y / np.sqrt(max(1, y.shape[-1])).astype(y.real.dtype))),
+    ("even_only", "the last sample of an odd length lost", of_result(_last_of_odd_lost)),
+    ("wrapped_halfway", "wraps around at l − 1",
+     lambda right, u, k: right(u, k) - past(u, k) + past(u, later(k))),
+)  # fmt: skip
+CIRCULAR.plant(
+    ("conjugate", "k* for k", {"k": np.conj}),
+    ("real_part", "Re k for k", {"k": lambda k: k.real.astype(k.dtype)}),
+    by="value[complex64]",
+)
+CIRCULAR.plant(
+    ("not_reversed", "a convolution for a correlation",
+     lambda right, dy, u, k: right(dy, _turned(u), _turned(k))),
+    ("swapped", "dk before du",
+     of_result(lambda du, dk: (np.broadcast_to(dk, du.shape).copy(), dk))),
+    by="gradient",
+)  # fmt: skip
+CIRCULAR.plant(NOT_CONJUGATED, AS_JAX, by="gradient[complex64]")
+
+BOTH = Planting(BIDIRECTIONAL_CONVOLUTION, "float32")
+SHIFTED = Planting(BIDIRECTIONAL_CONVOLUTION_SHIFTED, "float32")
+for _p, _other in (BOTH, SHIFTED.op), (SHIFTED, BOTH.op):
+    _p.usual()
+    _p.plant(
+        ("lag", "the other convention of lag 0", instead(_other.reference)),
+        ("forward_only", "the future forgotten", {"kr": np.zeros_like}),
+        ("backward_only", "the past forgotten", {"k": np.zeros_like}),
+        ("kernels_exchanged", "k and k' exchanged", lambda right, u, k, kr: right(u, kr, k)),
+        ("not_reversed", "k' runs forwards", lambda right, u, k, kr: right(u, k + kr, 0 * kr)),
+        ("kernel_reversed", "k' reversed over its whole length", {"kr": back}),
+        ("two_early", "the future one step earlier", {"kr": earlier}),
+        ("one_late", "the future one step later", {"kr": later}),
+        ("circular", "no padding: both kernels wrap around",
+         lambda right, u, k, kr: circular(u, k) + right(u, 0 * k, kr)),
+        ("future_circular", "no padding of the future",
+         lambda right, u, k, kr: past(u, k) + back(circular(back(u), kr))),
+        ("beyond_64", "taps of k' beyond 64 forgotten", {"kr": first_64}),
+        ("averaged", "the mean of both directions", of_result(lambda y: y / 2)),
+    )  # fmt: skip
+    _p.plant(("conjugate", "k'* for k'", {"kr": np.conj}), by="value[complex64]")
+    _p.plant(
+        ("future_ignored", "du without what came from the past",
+         lambda right, dy, u, k, kr: right(dy, u, k, 0 * kr)),  # only du depends on it
+        ("kernels_exchanged", "dk and dk' exchanged", of_result(lambda du, dk, dkr: (du, dkr, dk))),
+        ("lag", "the other convention of lag 0", instead(_other.bare_vjp)),
+        by="gradient",
+    )  # fmt: skip
+    _p.plant(NOT_CONJUGATED, AS_JAX, by="gradient[complex64]")
+
+
+EACH = (SHORT_CONVOLUTION, SHORT_CONVOLUTION_STATEFUL, SHORT_CONVOLUTION_STEP)
+SHORT, STATEFUL, STEP = EACH[:1], EACH[1:2], EACH[2:]
+LONG, STREAMS = EACH[:2], EACH[1:]
+
+
+def past_of(s, u):
+    """The t earlier inputs and the new ones, joined along time."""
+    batch = np.broadcast_shapes(s.shape[:-1], u.shape[:-1])
+    return np.concatenate([np.broadcast_to(x, (*batch, x.shape[-1])) for x in (s, u)], axis=-1)
+
+
+def filtered(past, k):
+    """y_i = Σ_j k_j past_{t+i−j}, for all i ≥ 0."""
+    t = k.shape[-1]
+    l = past.shape[-1] - t
+    batch = np.broadcast_shapes(past.shape[:-1], k.shape[:-1])
+    y = np.zeros((*batch, l), np.result_type(past, k))
+    for j in range(t):
+        y = y + k[..., j, None] * past[..., t - j : t - j + l]
+    return y
+
+
+def streaming(k, s, u):
+    """The right outputs."""
+    return filtered(past_of(s, u), k)
+
+
+def newest(k, s, u):
+    """The right state: the last t inputs, the newest one last."""
+    return past_of(s, u)[..., u.shape[-1] :].copy()
+
+
+def in_form(op, place):
+    """Turn wrong(right, k, s, u) into a program of `op` whose output number `place` is wrong.
+
+    `u` always has an axis of time, even of one step; `s` is zero if `op` has no state.
+    """
+
+    def adapt(wrong):
+        def program(right, u, k, *s):
+            told = [*several(right(u, k, *s))]
+            start = s[0] if s else np.zeros_like(k, u.dtype)
+            y = wrong((streaming, newest)[place], k, start, u[..., None] if op in STEP else u)
+            y = y[..., 0] if op in STEP and place == 0 else y
+            told[place] = y.astype(op.output_types(u, k, *s)[place])
+            return tuple(told) if s else told[0]
+
+        return program
+
+    return adapt
+
+
+def _circular(right, k, s, u):
+    """The end of the signal is used as its past."""
+    wrapped = np.concatenate([u] * (k.shape[-1] // u.shape[-1] + 1), axis=-1)
+    return right(k, s + wrapped[..., -k.shape[-1] :], u)
+
+
+def _anticausal(right, k, s, u):
+    """Half of the padding is at the end, as with `padding="same"`."""
+    late = (k.shape[-1] - 1) // 2
+    past = np.concatenate([past_of(s, u), np.zeros_like(u, shape=(*u.shape[:-1], late))], axis=-1)
+    return filtered(past[..., late:], k)
+
+
+def _short_refused(right, k, s, u):
+    if u.shape[-1] < k.shape[-1]:
+        raise ValueError("fewer samples than taps")
+    return right(k, s, u)
+
+
+def _short_cut(right, k, s, u):
+    """With more taps than samples, only the last taps are used, as if they were the first."""
+    cut = max(k.shape[-1] - u.shape[-1], 0)
+    return right(np.roll(np.where(np.arange(k.shape[-1]) < cut, 0, k), -cut, axis=-1), s, u)
+
+
+def _in_blocks(right, k, s, u):
+    """Blocks of 64 samples, without the taps that reach into the previous block."""
+    cuts = [u[..., i : i + 64] for i in range(0, u.shape[-1], 64)]
+    return np.concatenate([right(k, 0 * s if i else s, c) for i, c in enumerate(cuts)], -1)
+
+
+def _weights_miss_beginning(right, dy, *args):
+    du, dk, *ds = right(dy, *args)
+    late = np.arange(dy.shape[-1]) >= dk.shape[-1] - 1
+    return du, right(dy * late, *args)[1], *ds
+
+
+def _state_at_beginning(right, dy, ds, u, k, s):
+    du, dk, ds0 = right(dy, 0 * ds, u, k, s)
+    return du, dk, ds0 + unbroadcast(ds, s)
+
+
+OF_SHORT = []
+for _op in EACH:
+    _planting = Planting(_op, "float32")
+    _planting.usual()
+    OF_SHORT += _planting.bugs
+
+
+def plant(*rows, place=None, by="value"):
+    """Plant (operators, name, what, wrong), adapted by `in_form` if `place` is given."""
+    for operators, *row in rows:
+        for op in operators:
+            planting = Planting(op, "float32", None if place is None else in_form(op, place))
+            planting.plant(row, by=by)
+            OF_SHORT.extend(planting.bugs)
+
+
+plant(  # LONG: one step does not show it
+    (EACH, "taps_reversed", "a correlation: the last tap for the newest input", {"k": back}),
+    (EACH, "one_step_late", "Σ_j k_j u_{i−1−j}", {"k": later}),
+    (EACH, "first_tap_lost", "Σ_{j>0} k_j u_{i−j}", {"k": lambda k: k - kept(k, 1)}),
+    (EACH, "last_tap_lost", "the last tap dropped",
+     {"k": lambda k: kept(k, max(k.shape[-1] - 1, 1))}),
+    (EACH, "four_taps", "taps beyond the fourth dropped", {"k": lambda k: kept(k, 4)}),
+    (LONG, "blocks_apart", "blocks of 64 samples convolved apart", _in_blocks),
+    (LONG, "circular", "the end wraps around onto the beginning", _circular),
+    (LONG, "anticausal", "padding on both sides", _anticausal),
+    (LONG, "signal_reversed", "u backwards", lambda right, k, s, u: right(k, s, back(u))),
+    (EACH, "short_refused", "fewer samples than taps raise", _short_refused),
+    (EACH, "short_cut", "the last l taps used where samples are fewer", _short_cut),
+    (EACH, "skip_added", "u added", lambda right, k, s, u: right(k, s, u) + u),
+    (EACH, "state_in_bfloat16", "the kept inputs in bfloat16",
+     lambda right, k, s, u: right(k, bfloat16(s), bfloat16(u))),
+    (STREAMS, "start_dropped", "s0 taken as zero", lambda right, k, s, u: right(k, 0 * s, u)),
+    (STREAMS, "start_reversed", "s0 with the newest first",
+     lambda right, k, s, u: right(k, back(s), u)),
+    (STREAMS, "start_one_late", "s0 taken for the inputs up to the one before the last",
+     lambda right, k, s, u: right(k, rolled(s), u)),
+    (STREAMS, "start_one_early", "s0's first t − 1 entries used, not its last",
+     lambda right, k, s, u: right(k, np.concatenate([s[..., :1], s[..., :-1]], axis=-1), u)),
+    (STREAMS, "start_ignored_in_batch_of_one", "s0 taken as zero where the batch is 1",
+     lambda right, k, s, u: right(k, s * (s.shape[0] != 1), u)),
+    place=0,
+)  # fmt: skip
+plant(
+    (EACH, "conjugate_taps", "k* for k", {"k": np.conj}),
+    (EACH, "conjugate_signal", "u* for u", lambda right, k, s, u: right(k, s.conj(), u.conj())),
+    place=0, by="value[complex64]",
+)  # fmt: skip
+plant((LONG, "nan_spread", "0 · NaN of the future reaches the past", lambda right, k, s, u:
+       right(k, s, u + 0 * u.sum(-1, keepdims=True))), place=0, by="nan")  # fmt: skip
+STATES = [
+    ("state_reversed", "the newest first", lambda right, k, s, u: back(right(k, s, u))),
+    ("state_one_late", "without the newest input", lambda right, k, s, u: right(k, s, u[..., :-1])),
+    ("state_weighted", "the inputs times the taps", lambda right, k, s, u: k * right(k, s, u)),
+    ("state_not_updated", "s0 returned", lambda right, k, s, u: right(k, s, u[..., :0])),
+    ("state_not_updated_if_short", "s0 returned where samples are fewer than taps",
+     lambda right, k, s, u: right(k, s, u if u.shape[-1] >= k.shape[-1] else u[..., :0])),
+    ("state_padded_if_short", "zeros for s0 where samples are fewer than taps",
+     lambda right, k, s, u: right(k, 0 * s, u)),
+    ("state_in_half", "the state rounded to float16",
+     lambda right, k, s, u: float16(right(k, s, u))),
+]  # fmt: skip
+plant(*((STEP, *row) for row in STATES), place=1)
+plant(
+    *((STATEFUL, *row) for row in STATES),
+    (STATEFUL, "state_of_beginning", "the first t inputs",
+     lambda right, k, s, u: right(k, s, u[..., : k.shape[-1]])),
+    place=1, by="state",
+)  # fmt: skip
+plant(
+    (EACH, "weights_reversed", "dk with the newest lag last", {"k": back}),
+    (EACH, "weights_one_late", "dk_j of lag j − 1", {"k": later}),
+    (EACH, "weights_of_first_batch", "dk of the first sequence only", weights_of_first),
+    (LONG, "weights_miss_beginning", "dk without the first t − 1 outputs", _weights_miss_beginning),
+    # each gradient depends on one argument: du and ds on k, dk on u and s
+    (SHORT, "taps_reversed", "du by a convolution, not a correlation",
+     lambda right, dy, u, k: right(dy, u, back(k))),
+    (STREAMS, "taps_reversed", "du by a convolution, not a correlation",
+     lambda right, dy, ds, u, k, s: right(dy, ds, u, back(k), s)),
+    (EACH, "sign", "du with the other sign", {"u": np.negative}),
+    (EACH, "float16", "the cotangent in float16", {"dy": float16}),
+    (LONG, "last_step_dropped", "the last cotangent left out", {"dy": but_last}),
+    (STREAMS, "start_missing", "ds0 = 0", of_result(lambda du, dk, ds: (du, dk, 0 * ds))),
+    (STREAMS, "state_dropped", "the last state's cotangent dropped",
+     lambda right, dy, ds, *args: right(dy, 0 * ds, *args)),
+    (STREAMS, "state_at_beginning", "the last state's cotangent sent to s0", _state_at_beginning),
+    (STREAMS, "start_reversed", "ds0 with the newest first",
+     of_result(lambda du, dk, ds: (du, dk, back(ds)))),
+    (STREAMS, "state_reversed", "the last state's cotangent with the newest first",
+     lambda right, dy, ds, *args: right(dy, back(ds), *args)),
+    (STREAMS, "start_in_weights", "dk as if s0 were zero",
+     lambda right, dy, ds, u, k, s: right(dy, ds, u, k, 0 * s)),
+    by="gradient",
+)  # fmt: skip
+plant(
+    (EACH, "not_conjugated", "k and u for k* and u*", not_conjugated),
+    (EACH, *AS_JAX),
+    by="gradient[complex64]",
+)
+OF_SHORT.sort(key=lambda bug: bug.op)
+
+
+BUGS = [bug for p in (DIRECT, TRANSFORM, CIRCULAR, BOTH, SHIFTED) for bug in p.bugs] + OF_SHORT
