@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.convolution.short: four taps in one pass, time across SIMD lanes.
+"""Numba mirrors of refssm.convolution: four taps in one pass, time across SIMD lanes.
 
 One kernel for each direction. The inputs before the first one are an array of any length, empty at
 rest, so taps without an input are skipped. A single step is a convolution of length 1.
