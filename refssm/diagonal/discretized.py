@@ -5,7 +5,8 @@
 with Ā and B̄ of `discretize_diagonal_zoh` or `discretize_diagonal_bilinear` and one step size `dt`
 for all modes. The sum is complex and covers the given modes only: no factor 2, no real part.
 
-Those for conjugate pairs, of which one mode each is stored, are twice the real part [gu2022s4d, §3.3].
+Those for conjugate pairs, of which one mode each is stored, are twice the real part [gu2022s4d,
+§3.3].
 
     K_k = 2 Re Σ_n C_n Ā_n^k B̄_n,   k = 0 … l−1
 
