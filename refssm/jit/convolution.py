@@ -36,8 +36,7 @@ from refssm.jit._compiling.gufunc import compiled, gufunc
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._compiling.threads import over_threads
-from refssm.jit._vectors.entries import Entries, bit
-from refssm.jit._vectors.rows import adjacent
+from refssm.jit._vectors.rows import Entries, adjacent, bit
 
 ROWS = 8  # that pocketfft transforms together, one in each SIMD lane
 

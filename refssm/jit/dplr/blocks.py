@@ -30,6 +30,7 @@ from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.lanes import apart
 from refssm.jit._vectors.tables import (
+    COLUMNS,
     FUSED,
     add,
     add_grown,
@@ -41,7 +42,6 @@ from refssm.jit._vectors.tables import (
     turned,
     zeros,
 )
-from refssm.jit._vectors.tiles import COLUMNS
 from refssm.jit.dplr.nodes import narrow, wide
 
 HEADS, PLACES, FACTORS = 1, 2, 3  # rows of a system; row 0 is e

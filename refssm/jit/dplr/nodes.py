@@ -37,7 +37,7 @@ from refssm.jit._compiling.gufunc import compiled, gufunc
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._compiling.threads import threads
-from refssm.jit._vectors.tiles import ROWS, product
+from refssm.jit._vectors.tables import ROWS, product
 from refssm.jit.cauchy import quotient
 
 FUSED = {"contract"}

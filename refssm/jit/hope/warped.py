@@ -32,7 +32,7 @@ from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.lanes import apart
 from refssm.jit._vectors.rows import adjacent
-from refssm.jit._vectors.tiles import LANES, ROWS, correlate, product
+from refssm.jit._vectors.tables import LANES, ROWS, correlate, product
 
 BLOCK = 128  # nodes
 GROUP, HALF = 16, 8
