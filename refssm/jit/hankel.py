@@ -13,7 +13,7 @@ from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS, TRANSFER, TRANSFER_D
 from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
-from refssm.jit.cauchy.division import quotient
+from refssm.jit.cauchy import quotient
 from refssm.jit.krylov import krylov_kernel, krylov_kernel_vjp
 
 DOUBLE = "c16"

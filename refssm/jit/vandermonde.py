@@ -15,7 +15,7 @@ from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import compiled
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
-from refssm.jit._vectors.tiles import COLUMNS, ROWS, product
+from refssm.jit._vectors.tables import COLUMNS, ROWS, product
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 
 FUSED, REORDERED = {"contract"}, {"contract", "reassoc"}

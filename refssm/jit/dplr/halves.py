@@ -18,10 +18,8 @@ from refssm.dplr.pairs import both_halves, of_stored
 from refssm.dplr.system import empty
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.threads import threads
-from refssm.jit.dplr.aliased import gradients, is_plain, met, spectrum
-from refssm.jit.dplr.kernel import dplr_kernel, dplr_kernel_vjp
-from refssm.jit.dplr.nodes import circle, wide
-from refssm.jit.dplr.transfer import tangents
+from refssm.jit.dplr.blocks import dplr_kernel, dplr_kernel_vjp
+from refssm.jit.dplr.nodes import circle, gradients, is_plain, met, spectrum, tangents, wide
 
 _whole, _whole_vjp = unwrap(dplr_kernel), unwrap(dplr_kernel_vjp)  # arguments are checked
 

@@ -1,8 +1,11 @@
 """Numba mirrors of refssm.diagonal: coefficients and logarithms first, then two tables of powers.
 
-All are Vandermonde kernels with coefficients from one pass over n numbers;
+Most are Vandermonde kernels with coefficients from one pass over n numbers;
 `refssm.jit.vandermonde` describes the tables. Two kinds of modes need a second kernel: real modes
 with negative Ā, and growing modes of the softmax.
+
+Two are summed directly: the kernel of a liquid system with states step by step, its gradients by
+Horner's rule; that of a shift as sums of products, lag by lag.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportArgumentType=false, reportIndexIssue=false
@@ -20,11 +23,15 @@ from refssm.diagonal import (
     DSS_EXP_KERNEL,
     DSS_SOFTMAX_KERNEL,
     EMA_KERNEL,
+    LIQUID_KERNEL,
+    SHIFT_KERNEL,
 )
 from refssm.discretize.phi import moment, phi1
+from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit.vandermonde import moments, rounded, vandermonde_kernel, vandermonde_kernel_real
 
+WIDE = ("f8", "c16")  # sums of n terms are in double precision and rounded once
 NOTHING = -1e4  # stands for log 0: e^{−1e4} is 0 in double precision, and −1e4·0 = 0
 
 
@@ -223,3 +230,77 @@ def ema_kernel_vjp(dk, delta, alpha, beta, gamma, *, l):
     dalpha = -(both * (p * p * (s * sigmoid(-alpha))) * T)
     gradients = ddelta, dalpha, p * gamma.conj() * S, p * beta.conj() * S
     return unbroadcast_each(gradients, (delta, alpha, beta, gamma))
+
+
+@gufunc("(n),(n),(l)->(l)", kinds=WIDE)
+def _fading(a, v, length, k):
+    """Σ_n v_n a_n^m, each power from the one before, n at a time."""
+    x = v.copy()
+    for m in range(k.size):
+        k[m] = 0
+        for n in range(x.size):
+            k[m] += x[n]
+            x[n] *= a[n]
+
+
+@gufunc("(l),(n)->(n),(n)", kinds=WIDE)
+def _fading_back(dk, a, S, T):
+    """Σ_m dk_m q^m and its derivative by q, q = a*, by Horner's rule."""
+    for n in range(a.size):
+        S[n], T[n] = 0, 0
+        for m in range(dk.size - 1, -1, -1):
+            T[n] = S[n] + np.conj(a[n]) * T[n]
+            S[n] = dk[m] + np.conj(a[n]) * S[n]
+
+
+@mirror(LIQUID_KERNEL)
+def liquid_kernel(a, B, C, *, l, degree=2):
+    """In double precision, rounded once."""
+    kind = np.result_type(a, B, C)
+    wide = np.result_type(kind, np.float64)
+    return _fading(
+        a.astype(wide), C.astype(wide) * B.astype(wide) ** degree, np.empty(l, wide)
+    ).astype(kind)
+
+
+@mirror(LIQUID_KERNEL)
+def liquid_kernel_vjp(dk, a, B, C, *, l, degree=2):
+    del l  # dk has it
+    kind = np.result_type(dk, a, B, C)
+    wide = np.result_type(kind, np.float64)
+    d, q, b, c = (x.astype(wide) for x in (dk, a, B, C))
+    S, T = _fading_back(d, q)
+    dB = (degree * c * b ** (degree - 1)).conj() * S
+    gradients = (c * b**degree).conj() * T, dB, (b**degree).conj() * S
+    return rounded(unbroadcast_each(gradients, (a, B, C)), kind)
+
+
+@gufunc("(n),(n),(l)->(l)", kinds=WIDE)
+def _shift(B, C, length, k):
+    for j in range(k.size):
+        k[j] = 0
+        for i in range(B.size - j):
+            k[j] += B[i] * C[i + j]
+
+
+@gufunc("(l),(n),(n)->(n),(n)", kinds=WIDE)
+def _shift_back(dk, B, C, dB, dC):
+    for i in range(B.size):
+        dB[i], dC[i] = 0, 0
+    for j in range(dk.size):
+        for i in range(B.size - j):
+            dB[i] += dk[j] * np.conj(C[i + j])
+            dC[i + j] += dk[j] * np.conj(B[i])
+
+
+@mirror(SHIFT_KERNEL)
+def shift_kernel(B, C, *, l):
+    kind = np.result_type(B, C)
+    return _shift(B, C, np.empty(l, kind)).astype(kind)
+
+
+@mirror(SHIFT_KERNEL)
+def shift_kernel_vjp(dk, B, C, *, l):
+    del l  # dk has it
+    kind = np.result_type(dk, B, C)
+    return unbroadcast_each((g.astype(kind) for g in _shift_back(dk, B, C)), (B, C))
