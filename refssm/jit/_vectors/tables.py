@@ -29,7 +29,8 @@ LANES, ROWS, COLUMNS = 8, 4, 16  # doubles in a vector; rows and columns of a ti
 VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 WORD = ir.IntType(64)
 THREE = 3  # columns of a corner
-FUSED = {"contract"}  # one rounding for a product and its sum where the processor can
+ONCE = ("contract",)  # one rounding for a product and its sum where the processor can
+FUSED = {*ONCE}
 REORDERED = {"contract", "reassoc"}  # and sums in any order
 
 
@@ -114,8 +115,8 @@ def _add_corner(builder, left, right, sums, r, c):
         )  # fmt: skip
         for x, row in zip(xs, totals, strict=True):
             for y, total in zip(ys, row, strict=True):
-                term = builder.fmul(x, y, flags=FUSED)
-                builder.store(builder.fadd(builder.load(total), term, flags=FUSED), total)
+                term = builder.fmul(x, y, flags=ONCE)
+                builder.store(builder.fadd(builder.load(total), term, flags=ONCE), total)
     for row, kept in zip(places, totals, strict=True):
         for place, total in zip(row, kept, strict=True):
             builder.store(builder.load(total), place, align=8)
@@ -135,8 +136,8 @@ def _add_up(builder, left, right, sums, start, into):
             factor = builder.load(builder.gep(left.data, [builder.add(factors, WORD(r))]))
             factor = _repeated(builder, factor)
             for total, vector in zip(totals[r], vectors, strict=True):
-                term = builder.fmul(factor, vector, flags=FUSED)
-                builder.store(builder.fadd(builder.load(total), term, flags=FUSED), total)
+                term = builder.fmul(factor, vector, flags=ONCE)
+                builder.store(builder.fadd(builder.load(total), term, flags=ONCE), total)
     for r in range(ROWS):
         row = builder.add(builder.mul(width, builder.add(into, WORD(r))), start)
         for c, total in zip(parts, totals[r], strict=True):
