@@ -3,9 +3,6 @@
 Real arrays of single and double precision; the last axis is the row.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc allocates its outputs; pyright does not know that)
-
 import numpy as np
 
 from refssm.jit._compiling.gufunc import gufunc

@@ -25,10 +25,6 @@ the sum over n is computed at every node: v/(1 − aω) = z v/(z − a) with z =
 in double precision, rounded once.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
-# pyright: reportGeneralTypeIssues=false
-# (a gufunc allocates its outputs, and an intrinsic is called without its first parameter)
-
 from functools import lru_cache
 from inspect import unwrap
 from typing import Any
@@ -49,6 +45,29 @@ from refssm.jit._vectors.tables import FUSED, REORDERED, crossed, zeros
 from refssm.jit.vandermonde import rounded
 
 quotient: Any = part(division.quotient)
+
+
+@part
+def eliminate(M, x):
+    """x becomes M⁻¹ x, by elimination with partial pivoting; M is overwritten."""
+    n = x.size
+    for i in range(n):
+        p = i
+        for j in range(i + 1, n):
+            if not abs(M[p, i]) >= abs(M[j, i]):  # a NaN is a pivot, as in numpy.argmax
+                p = j
+        for j in range(i, n):
+            M[i, j], M[p, j] = M[p, j], M[i, j]
+        x[i], x[p] = x[p], x[i]
+        for j in range(i + 1, n):
+            factor = quotient(M[j, i], M[i, i])
+            for k in range(i + 1, n):
+                M[j, k] -= factor * M[i, k]
+            x[j] -= factor * x[i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            x[i] -= M[i, k] * x[k]
+        x[i] = quotient(x[i], M[i, i])
 
 
 @part
@@ -387,7 +406,7 @@ def _blocked(v, a, roots, length, k, far):
     q = 1
     while q < POINTS and k.size % (2 * q) == 0:
         q *= 2
-    m, (heads, power) = k.size // q, _powers(a, q)
+    m, (heads, power) = k.size // q, _powers(a, q)  # pyright: ignore[reportGeneralTypeIssues]
     R, turn = np.zeros((2 * a.size, WIDTH)), np.zeros((2, WIDTH))
     far[0] = False
     for start in range(0, m, WIDTH):

@@ -10,10 +10,8 @@ is one kernel for each direction. The inputs before the first one are an array o
 at rest, so taps without an input are skipped. A single step is a convolution of length 1.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportOptionalCall=false
-# pyright: reportArgumentType=false, reportOperatorIssue=false
-# (a gufunc allocates its outputs, scipy.fft dispatches, and an intrinsic is called without its
-# first parameter)
+# pyright: reportOperatorIssue=false
+# (scipy.fft dispatches)
 
 from itertools import product
 from math import prod
@@ -32,7 +30,7 @@ from refssm.convolution import (
     SHORT_CONVOLUTION_STATEFUL,
     SHORT_CONVOLUTION_STEP,
 )
-from refssm.jit._compiling.gufunc import compiled, gufunc
+from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._compiling.threads import over_threads
@@ -41,28 +39,25 @@ from refssm.jit._vectors.rows import Entries, adjacent, bit
 ROWS = 8  # that pocketfft transforms together, one in each SIMD lane
 
 
-@compiled(["(f4[:], f4[:], f4[:])", "(f8[:], f8[:], f8[:])"], "(l),(l)->(l)")
+@part
+def _summed(u, k, y, sums):
+    for i in range(u.size):
+        sums[i] = 0
+    for j in range(u.size):
+        for i in range(u.size - j):
+            sums[j + i] += sums.dtype.type(k[i]) * u[j]
+    for i in range(u.size):
+        y[i] = sums[i]
+
+
+@gufunc("(l),(l)->(l)", kinds=("f4", "f8"))
 def _real_sums(u, k, y):
-    sums = np.empty(u.size, np.float64)
-    for i in range(u.size):
-        sums[i] = 0
-    for j in range(u.size):
-        for i in range(u.size - j):
-            sums[j + i] += np.float64(k[i]) * u[j]
-    for i in range(u.size):
-        y[i] = sums[i]
+    _summed(u, k, y, np.empty(u.size, np.float64))
 
 
-@compiled(["(c8[:], c8[:], c8[:])", "(c16[:], c16[:], c16[:])"], "(l),(l)->(l)")
+@gufunc("(l),(l)->(l)", kinds=("c8", "c16"))
 def _complex_sums(u, k, y):
-    sums = np.empty(u.size, np.complex128)
-    for i in range(u.size):
-        sums[i] = 0
-    for j in range(u.size):
-        for i in range(u.size - j):
-            sums[j + i] += np.complex128(k[i]) * u[j]
-    for i in range(u.size):
-        y[i] = sums[i]
+    _summed(u, k, y, np.empty(u.size, np.complex128))
 
 
 @mirror(CAUSAL_CONVOLUTION_DIRECT)

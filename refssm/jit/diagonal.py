@@ -8,8 +8,7 @@ Two are summed directly: the kernel of a liquid system with states step by step,
 Horner's rule; that of a shift as sums of products, lag by lag.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportArgumentType=false, reportIndexIssue=false
-# (a gufunc allocates its outputs; pyright does not know that)
+from inspect import unwrap
 
 import numpy as np
 
@@ -77,7 +76,6 @@ def _held_back(dk, w, B, C, dt):
 
 @mirror(DIAGONAL_KERNEL_ZOH)
 def diagonal_kernel_zoh_vjp(dk, w, B, C, dt, *, l):
-    del l  # dk has it
     return unbroadcast_each(_held_back(dk, w, B, C, dt), (w, B, C, dt))
 
 
@@ -90,7 +88,6 @@ def diagonal_kernel_zoh_real(w, B, C, dt, *, l):
 
 @mirror(DIAGONAL_KERNEL_ZOH_REAL)
 def diagonal_kernel_zoh_real_vjp(dk, w, B, C, dt, *, l):
-    del l  # dk has it
     return unbroadcast_each(_held_back(2 * dk, w, B, C, dt), (w, B, C, dt))
 
 
@@ -102,7 +99,6 @@ def dss_exp_kernel(w, C, dt, *, l):
 
 @mirror(DSS_EXP_KERNEL)
 def dss_exp_kernel_vjp(dk, w, C, dt, *, l):
-    del l  # dk has it
     dw, _, dC, ddt = _held_back(dk, w, np.ones_like(C), C, dt)
     return unbroadcast_each((dw, dC, ddt), (w, C, dt))
 
@@ -122,10 +118,6 @@ def _logarithm(h):
 @mirror(DIAGONAL_KERNEL_BILINEAR)
 def diagonal_kernel_bilinear(w, B, C, dt, *, l):
     """Powers of a small Ā also by its logarithm."""
-    return _mapped(w, B, C, dt, l)
-
-
-def _mapped(w, B, C, dt, l):
     dt = dt[..., None]
     h = dt * w / 2
     log, negative = _logarithm(h)
@@ -163,7 +155,7 @@ def diagonal_kernel_bilinear_real(w, B, C, dt, *, l):
     """Real modes, which may turn, as there."""
     h = dt[..., None] * w / 2
     if h.dtype.kind == "f":
-        return 2 * _mapped(w, B, C, dt, l).real
+        return 2 * unwrap(diagonal_kernel_bilinear)(w, B, C, dt, l=l).real
     log, _ = _logarithm(h)
     return vandermonde_kernel_real(C * (dt[..., None] / (1 - h)) * B, log, l=l)
 
@@ -222,7 +214,6 @@ def ema_kernel(delta, alpha, beta, gamma, *, l):
 
 @mirror(EMA_KERNEL)
 def ema_kernel_vjp(dk, delta, alpha, beta, gamma, *, l):
-    del l  # dk has it
     p, s, log, scale = _averaged(delta, alpha, beta)
     S, T = scale * _moments(dk, log)[0], scale * _moments(_later(dk), log)[0]
     both = (beta * gamma).conj()
@@ -265,7 +256,6 @@ def liquid_kernel(a, B, C, *, l, degree=2):
 
 @mirror(LIQUID_KERNEL)
 def liquid_kernel_vjp(dk, a, B, C, *, l, degree=2):
-    del l  # dk has it
     kind = np.result_type(dk, a, B, C)
     wide = np.result_type(kind, np.float64)
     d, q, b, c = (x.astype(wide) for x in (dk, a, B, C))
@@ -301,6 +291,5 @@ def shift_kernel(B, C, *, l):
 
 @mirror(SHIFT_KERNEL)
 def shift_kernel_vjp(dk, B, C, *, l):
-    del l  # dk has it
     kind = np.result_type(dk, B, C)
     return unbroadcast_each((g.astype(kind) for g in _shift_back(dk, B, C)), (B, C))

@@ -14,10 +14,6 @@ what lies three layers deep is compiled four times. Here the function, its parts
 put into one library, which is compiled once.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportPrivateImportUsage=false
-# pyright: reportArgumentType=false
-# (Numba makes attributes when it is imported; pyright does not see them)
-
 import inspect
 import pickle
 from typing import Any
@@ -65,9 +61,15 @@ def part(function=None, *, fastmath=()):
 
         return state.return_type(*given), write
 
-    own = inspect.signature(function).parameters
-    context = inspect.Parameter("typingctx", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    define.__signature__ = inspect.Signature([context, *own.values()])
+    return callable_as(function, define)
+
+
+def callable_as(function, define, names=()):
+    """The intrinsic of Numba that `define` makes, with the name of this function, and with its
+    parameters, for Numba asks for their number, or with these names."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    told = ["typingctx", *(names or inspect.signature(function).parameters)]
+    define.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in told])
     define.__name__, define.__doc__ = function.__name__, function.__doc__
     return intrinsic(define)
 

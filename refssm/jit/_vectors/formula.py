@@ -10,19 +10,15 @@ Numba then puts its instructions where it is called, without branches, so loops 
 Bits and fused products are available that Python's floats do not have.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportOptionalCall=false
-# pyright: reportArgumentType=false
-# (Numba and llvmlite make attributes when they are imported; an intrinsic is called without its
-# first parameter)
-
-import inspect
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.extending import intrinsic, models, register_model
+from numba.core.extending import models, register_model
+
+from refssm.jit._compiling.parts import callable_as
 
 
 class Number(NamedTuple):
@@ -244,9 +240,4 @@ def elementwise(formula):
     def define(typingctx, *arguments):
         return signature_of(*arguments), code_of(formula)
 
-    # Numba asks for the number of arguments
-    own = inspect.signature(formula).parameters
-    context = inspect.Parameter("typingctx", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    define.__signature__ = inspect.Signature([context, *own.values()])
-    define.__name__, define.__doc__ = formula.__name__, formula.__doc__
-    return intrinsic(define)
+    return callable_as(formula, define)

@@ -14,11 +14,6 @@ register are loaded at once where those of every row are adjacent; the others on
 real and imaginary parts by turns.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportOptionalCall=false
-# pyright: reportArgumentType=false, reportOptionalMemberAccess=false
-# (Numba and llvmlite make attributes when they are imported; an intrinsic is called without its
-# first parameter)
-
 import inspect
 from dataclasses import dataclass
 from itertools import pairwise
@@ -28,6 +23,7 @@ from numba import types
 from numba.core import cgutils
 from numba.core.extending import intrinsic
 
+from refssm.jit._compiling.parts import callable_as
 from refssm.jit._vectors.formula import REGISTER
 
 BYTE, WORD = ir.IntType(8), ir.IntType(32)
@@ -119,7 +115,8 @@ class Entries:
     def __init__(self, context, builder, dtype):
         part = getattr(dtype, "underlying_float", dtype)
         self.builder, self.entry = builder, Entry if part is dtype else ComplexEntry
-        self.number, self.bytes = context.get_value_type(part), part.bitwidth // 8
+        self.number = context.get_value_type(part)
+        self.bytes = part.bitwidth // 8  # pyright: ignore[reportOptionalMemberAccess]
         self.size = self.bytes * self.entry.parts
         self.wide = REGISTER // 8 // self.size  # entries in a register
 
@@ -186,13 +183,8 @@ def over_rows(outputs, backwards=False):
             whole = (types.intp if isinstance(a, types.Integer) else a for a in arguments)
             return types.void(*whole), _code_of(formula, outputs, len(rows), backwards)
 
-        # Numba asks for the number of arguments
         pairs = [name for row in rows for name in (row, f"{row}_at")]
-        told = ["typingctx", *pairs, *names[len(rows) - outputs :]]
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        define.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in told])
-        define.__name__, define.__doc__ = formula.__name__, formula.__doc__
-        return intrinsic(define)
+        return callable_as(formula, define, [*pairs, *names[len(rows) - outputs :]])
 
     return decorate
 

@@ -11,11 +11,6 @@ Loops are explicit, because assigning slices takes seconds to compile. Row numbe
 function is compiled again for each constant that is passed to it.
 """
 
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportIndexIssue=false
-# pyright: reportCallIssue=false
-# (an intrinsic's arguments are Numba's types when it is compiled, arrays when it is called; Numba's
-# own signatures lack options)
-
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -23,14 +18,16 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.formula import splatted
 from refssm.jit._vectors.lanes import apart
 
 LANES, ROWS, COLUMNS = 8, 4, 16  # doubles in a vector; rows and columns of a tile
 VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 WORD = ir.IntType(64)
 THREE = 3  # columns of a corner
-FUSED = {"contract"}  # one rounding for a product and its sum where the processor can
-REORDERED = {"contract", "reassoc"}  # and sums in any order
+ONCE = ("contract",)  # one rounding for a product and its sum where the processor can
+FUSED = {*ONCE}
+REORDERED = {*ONCE, "reassoc"}  # sums in SIMD lanes; NaN and infinity keep their meaning
 
 
 @part
@@ -114,8 +111,8 @@ def _add_corner(builder, left, right, sums, r, c):
         )  # fmt: skip
         for x, row in zip(xs, totals, strict=True):
             for y, total in zip(ys, row, strict=True):
-                term = builder.fmul(x, y, flags=FUSED)
-                builder.store(builder.fadd(builder.load(total), term, flags=FUSED), total)
+                term = builder.fmul(x, y, flags=ONCE)
+                builder.store(builder.fadd(builder.load(total), term, flags=ONCE), total)
     for row, kept in zip(places, totals, strict=True):
         for place, total in zip(row, kept, strict=True):
             builder.store(builder.load(total), place, align=8)
@@ -133,10 +130,10 @@ def _add_up(builder, left, right, sums, start, into):
         factors = builder.mul(loop.index, WORD(ROWS))
         for r in range(ROWS):
             factor = builder.load(builder.gep(left.data, [builder.add(factors, WORD(r))]))
-            factor = _repeated(builder, factor)
+            factor = splatted(builder, factor, VECTOR)
             for total, vector in zip(totals[r], vectors, strict=True):
-                term = builder.fmul(factor, vector, flags=FUSED)
-                builder.store(builder.fadd(builder.load(total), term, flags=FUSED), total)
+                term = builder.fmul(factor, vector, flags=ONCE)
+                builder.store(builder.fadd(builder.load(total), term, flags=ONCE), total)
     for r in range(ROWS):
         row = builder.add(builder.mul(width, builder.add(into, WORD(r))), start)
         for c, total in zip(parts, totals[r], strict=True):
@@ -147,14 +144,6 @@ def _lanes(builder, table, row, column):
     """Where a vector of this table lies."""
     place = builder.gep(table.data, [builder.add(row, WORD(column))])
     return builder.bitcast(place, VECTOR.as_pointer())
-
-
-def _repeated(builder, x):
-    """x in every lane."""
-    nothing = ir.Constant(VECTOR, ir.Undefined)
-    first = builder.insert_element(nothing, x, ir.IntType(32)(0))
-    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-    return builder.shuffle_vector(first, nothing, everywhere)
 
 
 @part

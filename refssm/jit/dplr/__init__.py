@@ -2,7 +2,6 @@
 
 from refssm._declaration.names import export
 from refssm.jit.dplr.blocks import *
-from refssm.jit.dplr.halves import *
 from refssm.jit.dplr.nodes import *
 
 export(globals())

@@ -1,6 +1,6 @@
-"""Numba mirror of refssm.dplr.kernel: blocks of q ≈ √l steps, heads times places, and back.
+"""Numba mirrors of refssm.dplr.kernel and of its pairs: blocks of q ≈ √l steps, and back.
 
-    K_{aq+c} = (C Ā^{aq}) (Ā^c B̄)
+    K_{aq+c} = (C Ā^{aq}) (Ā^c B̄),   heads × places
     Ā = I + diag e − U V,   e = dt w R,   U = dt R P,   V = (I_r + ½dt QᴴRP)⁻¹ QᴴR
     E = I − Ā^q = I − (I + diag e)^q + Σ_{k<q} (Ā^k U) (V (I + diag e)^{q−1−k})
 
@@ -16,14 +16,14 @@ derivatives of Σ_k d_k K_k are, X̄ that by X:
     X̄ = Dᵀ H, and back through the places;   C̄ = η_0
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
-# (a gufunc allocates its outputs; pyright does not know that)
+from inspect import unwrap
 
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm._numerics.elimination import eliminated
-from refssm.dplr import DPLR_KERNEL
+from refssm.dplr import DPLR_KERNEL, DPLR_KERNEL_REAL
+from refssm.dplr.pairs import both_halves, of_stored
 from refssm.dplr.system import inverse
 from refssm.jit._compiling.gufunc import compiled
 from refssm.jit._compiling.mirror import mirror
@@ -227,14 +227,10 @@ def multiplied_back(d, system, gradient):
             gradient[i, k] = complex(found[2 * i, k], found[2 * i + 1, k])
 
 
-def _transposed(X):
-    return X.swapaxes(-1, -2)
-
-
 def _system(R, RP, V, w, B, C, h):
     """The rows e, C, B̄, U and V."""
     e, B_bar = h * w * R, h * (R * B - h / 2 * (RP @ (V @ B[..., None]))[..., 0])
-    parts = [x[..., None, :] for x in (e, C, B_bar)] + [_transposed(h[..., None] * RP), V]
+    parts = [x[..., None, :] for x in (e, C, B_bar)] + [(h[..., None] * RP).mT, V]
     batch = np.broadcast_shapes(*(x.shape[:-2] for x in parts))
     parts = [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in parts]
     return np.concatenate(parts, axis=-2, dtype=np.complex128)
@@ -254,7 +250,6 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
 @mirror(DPLR_KERNEL)
 def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):
     """Back through the blocks, then through the bilinear map."""
-    del l  # dk has it
     arguments = w, P, Q, B, C, dt
     w, P, Q, B, C, dt = wide(*arguments)
     h = dt[..., None]
@@ -271,20 +266,35 @@ def _through_map(given, R, RP, V, w, P, Q, B, h):
     """
     r, h_ = P.shape[-1], h[..., None]
     of_e, of_C, of_B_bar = (given[..., i, :] for i in (0, HEADS, PLACES))
-    of_U, of_V = _transposed(given[..., FACTORS : FACTORS + r, :]), given[..., FACTORS + r :, :]
-    VB, QR = V @ B[..., None], _transposed(Q.conj()) * R[..., None, :]
-    of_VB = -h * h / 2 * (_transposed(RP) @ of_B_bar[..., None])[..., 0]
+    of_U, of_V = given[..., FACTORS : FACTORS + r, :].mT, given[..., FACTORS + r :, :]
+    VB, QR = V @ B[..., None], Q.conj().mT * R[..., None, :]
+    of_VB = -h * h / 2 * (RP.mT @ of_B_bar[..., None])[..., 0]
     G = np.eye(r) + h_ / 2 * (QR @ P)
-    of_QR = eliminated(_transposed(G), of_V + of_VB[..., None] * B[..., None, :])
-    of_G = -of_QR @ _transposed(V)
-    of_QR = of_QR + h_ / 2 * of_G @ _transposed(P)
-    of_RP = h_ * (of_U - h_ / 2 * of_B_bar[..., None] * _transposed(VB))
-    of_B = h * R * of_B_bar + (_transposed(V) @ of_VB[..., None])[..., 0]
-    of_P = h_ / 2 * _transposed(QR) @ of_G + R[..., None] * of_RP
-    of_R = h * B * of_B_bar + (P * of_RP).sum(-1) + (_transposed(Q.conj()) * of_QR).sum(-2)
+    of_QR = eliminated(G.mT, of_V + of_VB[..., None] * B[..., None, :])
+    of_G = -of_QR @ V.mT
+    of_QR = of_QR + h_ / 2 * of_G @ P.mT
+    of_RP = h_ * (of_U - h_ / 2 * of_B_bar[..., None] * VB.mT)
+    of_B = h * R * of_B_bar + (V.mT @ of_VB[..., None])[..., 0]
+    of_P = h_ / 2 * QR.mT @ of_G + R[..., None] * of_RP
+    of_R = h * B * of_B_bar + (P * of_RP).sum(-1) + (Q.conj().mT * of_QR).sum(-2)
     of_rates = R * R * (of_e + of_R / 2)  # by dt w
     of_dt = (w * of_rates + of_B_bar * (R * B - h * (RP @ VB)[..., 0])).sum(-1)
     of_dt = of_dt + (RP * of_U).sum((-1, -2)) + (QR @ P * of_G).sum((-1, -2)) / 2
-    of_Q = _transposed(R[..., None, :] * of_QR)  # by Q*
+    of_Q = (R[..., None, :] * of_QR).mT  # by Q*
     conjugated = (x.conj() for x in (h * of_rates, of_P, of_Q.conj(), of_B, of_C, of_dt))
     return tuple(conjugated)
+
+
+_whole, _whole_vjp = unwrap(dplr_kernel), unwrap(dplr_kernel_vjp)  # arguments are checked
+
+
+@mirror(DPLR_KERNEL_REAL)
+def dplr_kernel_real(w, P, Q, B, C, dt, *, l):
+    """Blocks of the whole system, both halves of its pairs."""
+    return _whole(*both_halves(w, P, Q, B, C), dt, l=l).real.copy()
+
+
+@mirror(DPLR_KERNEL_REAL)
+def dplr_kernel_real_vjp(dk, w, P, Q, B, C, dt, *, l):
+    """Back through the blocks of the whole system."""
+    return of_stored(*_whole_vjp(dk, *both_halves(w, P, Q, B, C), dt, l=l))

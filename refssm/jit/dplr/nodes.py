@@ -1,4 +1,4 @@
-"""Numba mirror of refssm.dplr.aliased: one pass over the nodes, forward and backward.
+"""Numba mirrors of refssm.dplr.aliased and of its pairs: one pass over the nodes, and back.
 
 Forward, blocks of nodes lie across SIMD lanes:
 
@@ -15,33 +15,32 @@ Backward, all Cauchy sums of a node are one pass, with the modes in the inner lo
 
 with s = 1 + z and g = 2 (1 − z)/dt. No array has both nodes and modes.
 
+K̂ at the conjugate of a node is the conjugate of K̂ for a system of conjugate pairs, which needs
+⌊l/2⌋ + 1 nodes. Backwards, too: what a node adds to the gradient of the stored half, its conjugate
+adds to the conjugate of the other half's.
+
 Complex vectors are two rows, real and imaginary parts, for SIMD loads: Numba's complex arrays
 interleave the two, and its compiler then does not vectorize sums. Loops are explicit, because one
 array expression takes a second or more to compile.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
-# (a gufunc allocates its outputs; pyright does not know that)
-
 from functools import lru_cache
 
 import numpy as np
 from numpy.fft import fft
-from scipy.fft import ifft
+from scipy.fft import ifft, irfft, rfft
 
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm._numerics.roots import turned
-from refssm.dplr import DPLR_KERNEL_ALIASED
+from refssm.dplr import DPLR_KERNEL_ALIASED, DPLR_KERNEL_ALIASED_REAL
+from refssm.dplr.pairs import both_halves, of_stored
 from refssm.dplr.system import around_the_circle, empty
 from refssm.jit._compiling.gufunc import compiled, gufunc
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._compiling.threads import threads
-from refssm.jit._vectors.tables import ROWS, product
-from refssm.jit.cauchy import quotient
-
-FUSED = {"contract"}
-REORDERED = {"reassoc", "contract"}  # sums in SIMD lanes; NaN and infinity keep their meaning
+from refssm.jit._vectors.tables import FUSED, REORDERED, ROWS, product
+from refssm.jit.cauchy import eliminate, quotient
 
 
 @part
@@ -109,7 +108,6 @@ def add_product(x, c, y, z):
     return complex(total_re, total_im)
 
 
-WIDE = ("c16",)
 SMALLEST, LARGEST = 1e-280, 1e280  # of |d|²: outside, the square loses digits
 
 
@@ -184,22 +182,7 @@ def eliminated(s, S, M, x):
     for i in range(r):
         for j in range(r):
             M[i, j] = s * S[i + 1, j + 1] + (i == j)
-    for i in range(r):
-        p = i
-        for j in range(i + 1, r):
-            p = j if abs(M[j, i]) > abs(M[p, i]) else p
-        for j in range(r):
-            M[i, j], M[p, j] = M[p, j], M[i, j]
-        x[i], x[p] = x[p], x[i]
-        for j in range(i + 1, r):
-            factor = quotient(M[j, i], M[i, i])
-            for k in range(i + 1, r):
-                M[j, k] -= factor * M[i, k]
-            x[j] -= factor * x[i]
-    for i in range(r - 1, -1, -1):
-        for k in range(i + 1, r):
-            x[i] -= M[i, k] * x[k]
-        x[i] = quotient(x[i], M[i, i])
+    eliminate(M, x)
 
 
 @part
@@ -214,7 +197,7 @@ def _resolved(R, s, x, factors, X):
         X[0, n] = re
 
 
-@gufunc("(l),(l),(l),(l),(n),(i,n),(i,n)->(i,n),(i,n),(n),()", kinds=WIDE)
+@gufunc("(l),(l),(l),(l),(n),(i,n),(i,n)->(i,n),(i,n),(n),()", kinds=("c16",))
 def transfer_back(d, below, g, s, w, left, right, dleft, dright, dw, ddt):
     """Σ_j d_j of ½K̂'s derivatives by left, right and w; and Σ_j d_j below_j YᵀX."""
     r = left.shape[0] - 1
@@ -442,3 +425,30 @@ def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
         return DPLR_KERNEL_ALIASED.bare_vjp(dk, *arguments, l=l)
     d = 2 * fft(wide_dk).conj() / l if l else wide_dk
     return gradients(d, *circle(l), dk, *arguments)
+
+
+@mirror(DPLR_KERNEL_ALIASED_REAL)
+def dplr_kernel_aliased_real(w, P, Q, B, C, dt, *, l):
+    """Calls the reference if a D_n is exactly 0."""
+    precision = np.finfo(np.result_type(w, P, Q, B, C, dt)).dtype
+    if l == 0:
+        return empty(precision, l, w, P, Q, B, C, dt)
+    modes, rates, l = *wide(w, dt), int(l)
+    if not is_plain(modes, rates, l):
+        return DPLR_KERNEL_ALIASED_REAL.reference(w, P, Q, B, C, dt, l=l)
+    nodes = (x[: l // 2 + 1] for x in tangents(l))
+    first_half = spectrum(*nodes, *both_halves(w, P, Q, B, C), dt)
+    return irfft(first_half, l, workers=threads()).astype(precision)
+
+
+@mirror(DPLR_KERNEL_ALIASED_REAL)
+def dplr_kernel_aliased_real_vjp(dk, w, P, Q, B, C, dt, *, l):
+    """The reference if a D_n is exactly 0."""
+    modes, rates, wide_dk = wide(w, dt, dk)
+    if l and met(modes, rates, int(l)):
+        return DPLR_KERNEL_ALIASED_REAL.bare_vjp(dk, w, P, Q, B, C, dt, l=l)
+    count = l // 2 + 1 if l else 0
+    alone = 2 * np.arange(count) % max(l, 1) == 0  # z = 1 and −1 are their own conjugates
+    d = np.where(alone, 2, 4) * rfft(wide_dk).conj() / l if l else wide_dk
+    nodes = (x[:count] for x in circle(l))
+    return of_stored(*gradients(d, *nodes, dk, *both_halves(w, P, Q, B, C), dt))

@@ -9,10 +9,6 @@ one computes the gradients of h and dt from its signals. The backward pass is th
 time. A single step is a stream of length 1.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# pyright: reportOptionalMemberAccess=false, reportOptionalSubscript=false
-# (a gufunc allocates its outputs; pyright does not know that)
-
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each

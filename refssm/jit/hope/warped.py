@@ -15,9 +15,6 @@ of matrices in registers (`tables.py`); of a complex h, real and imaginary part 
 The adjoint is the same backwards, for Re and Im of Σ_j t_j p_j*^{i+1}.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
-# (a gufunc allocates its outputs; pyright does not know that)
-
 from functools import lru_cache
 
 import finufft
@@ -32,12 +29,11 @@ from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.lanes import apart
 from refssm.jit._vectors.rows import adjacent
-from refssm.jit._vectors.tables import LANES, ROWS, correlate, product
+from refssm.jit._vectors.tables import FUSED, LANES, ROWS, correlate, product
 
 BLOCK = 128  # nodes
 GROUP, HALF = 16, 8
 WAVES = HALF + 1  # cosines of a group; as many sines, the first is 0
-FUSED = {"contract"}
 
 
 @part(fastmath=FUSED)
@@ -312,7 +308,6 @@ def hope_transfer(h, dt, *, l):
 
 @mirror(HOPE_TRANSFER)
 def hope_transfer_vjp(dk, h, dt, *, l):
-    del l  # dk has it
     kind = np.result_type(dk, h, dt, np.complex64)
     return unbroadcast_each((g.astype(kind) for g in adjoint(dk, h, dt)), (h, dt))
 
