@@ -14,7 +14,7 @@ import numpy as np
 from refssm import initial
 from refssm.domains import layer_states, log_steps, recurrent_weights, shifts
 from refssm.hippo import hippo_legt
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts.mixing import linear, linear_vjp
 
 

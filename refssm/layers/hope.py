@@ -13,7 +13,7 @@ import numpy as np
 from refssm import initial
 from refssm.domains import layer_states, log_steps, markov_parameters, shifts, skips
 from refssm.hope import hope_recency_power
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts import bank
 
 

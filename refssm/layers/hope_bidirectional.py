@@ -16,7 +16,7 @@ from refssm import initial
 from refssm.domains import log_steps, markov_parameters
 from refssm.hope import hope_recency_power
 from refssm.layers import hope
-from refssm.layers._frame.layer import Layer, parameter
+from refssm.layers._frame import Layer, parameter
 from refssm.layers._parts import bank
 
 

@@ -18,7 +18,7 @@ from refssm.domains import (
     shifts,
     skips,
 )
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts import bank, ssm
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import biases, layer_states, log_rates, shifts, skips, weights_of_taps
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts.mixing import summed
 
 

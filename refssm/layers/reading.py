@@ -19,7 +19,7 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 
 from refssm.layers import mamba
-from refssm.layers._frame.layer import Ops, State
+from refssm.layers._frame import Ops, State
 from refssm.layers.mamba import Mamba
 from refssm.norms import rms_norm
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import layer_states, recurrent_weights, shifts
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts.mixing import linear, linear_vjp
 
 

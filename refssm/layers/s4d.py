@@ -22,9 +22,8 @@ from refssm.domains import (
     shifts,
     skips,
 )
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts import bank
-from refssm.layers._parts import diagonal_bank as diagonal
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def init(rng, *, h, n=32, poles="lin", dt_min=initial.DT_MIN, dt_max=initial.DT_
 
 def prepared(ops, p, l):
     """The kernels for l steps, and the function from their gradient to that of the parameters."""
-    return diagonal.prepared(ops, "zoh", p, l)
+    return bank.prepared(ops, "zoh", p, l)
 
 
 def rest(p, batch=()):
@@ -65,7 +64,7 @@ def rest(p, batch=()):
 
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
-    return diagonal.stateful(ops, "zoh", p, u, state)
+    return bank.stateful(ops, "zoh", p, u, state)
 
 
 S4D_LAYER = Layer(

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from refssm import initial
 from refssm.layers import s4d
-from refssm.layers._frame.layer import Layer
+from refssm.layers._frame import Layer
 from refssm.layers._parts import bank
-from refssm.layers._parts import diagonal_bank as diagonal
 
 
 @dataclass(frozen=True)
@@ -29,12 +28,12 @@ def init(rng, *, h, n=32, poles="lin", dt_min=initial.DT_MIN, dt_max=initial.DT_
 
 def prepared(ops, p, l):
     """The kernels for l steps, and the function from their gradient to that of the parameters."""
-    return diagonal.prepared(ops, "bilinear", p, l)
+    return bank.prepared(ops, "bilinear", p, l)
 
 
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
-    return diagonal.stateful(ops, "bilinear", p, u, state)
+    return bank.stateful(ops, "bilinear", p, u, state)
 
 
 S4D_BILINEAR_LAYER = Layer(

@@ -12,7 +12,7 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import complex_states, complex_weights, layer_modes, log_steps, shifts, skips
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts import ssm
 from refssm.layers._parts.mixing import linear, linear_vjp, plus
 

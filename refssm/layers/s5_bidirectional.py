@@ -13,7 +13,7 @@ import numpy as np
 from refssm import initial
 from refssm.domains import complex_weights
 from refssm.layers import s5
-from refssm.layers._frame.layer import Layer, parameter
+from refssm.layers._frame import Layer, parameter
 from refssm.layers._parts import ssm
 
 

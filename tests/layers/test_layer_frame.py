@@ -8,7 +8,7 @@ import pytest
 import refssm
 from refssm.catalog import OPERATORS
 from refssm.layers import Layer, operators
-from refssm.layers._frame.layer import without_states
+from refssm.layers._frame import without_states
 from refssm.layers.catalog import LAYERS, NAMED
 from refssm.layers.s5 import S5_LAYER
 
