@@ -1,9 +1,9 @@
 """What a layer is: named parameters in order, with shapes and sources, and four pure functions.
 
 A layer's file has, in this order, the class of its parameters, `init`, forward over a sequence and
-its gradient, the state at rest, and `stateful`, forward over a piece from a given state. A step is
-a piece of length 1. A layer that reads the future has no states: its declaration leaves out `rest`,
-`stateful` and `states`. `ops` is where operators come from: `refssm`, or `operators("jit")`.
+its gradient, and `stateful`, forward over a piece from a given state. A step is a piece of length
+1. A layer that reads the future has no states: its declaration leaves out `stateful` and `states`.
+`ops` is where operators come from: `refssm`, or `operators("jit")`.
 
 A layer is also operators, derived from its declaration: what the judge judges somebody's block by.
 `<layer>_layer` has the arguments u (l, h), then the parameters in order, and the output y (l, h).
@@ -21,7 +21,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -103,7 +103,7 @@ def absent(*given: Any) -> Any:
 
 
 def without_states(*given: Any) -> Any:
-    """What stands for `rest` and `stateful` of a layer that is not causal."""
+    """What stands for `stateful` of a layer that is not causal; its `rest` refuses with it, too."""
     raise TypeError(
         "a layer that reads the future has no states and no steps; "
         "call `forward` with the whole signal"
@@ -129,9 +129,7 @@ class Layer:
 
     name: str
     kind: type[Parameters]
-    init: Callable[..., Any]  # init(rng, *, h, …)
-    sizes: Mapping[str, int]  # usual sizes besides h
-    rest: Callable[..., State] = without_states  # rest(p, batch): the state before the first step
+    init: Callable[..., Any]  # init(rng, *, h, n=64, …): its defaults are the usual sizes
     # stateful(ops, p, u, state): y, and the next state
     stateful: Callable[..., tuple] = without_states
     source: str = ""
@@ -164,6 +162,12 @@ class Layer:
             found = ", ".join(sorted(given)) or "none"
             raise TypeError(f"layer {self.name}: wanted `run`, or `forward` and `vjp`; got {found}")
 
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The usual sizes besides h: the integers among the defaults of `init`."""
+        given = inspect.signature(self.init).parameters
+        return {name: p.default for name, p in given.items() if type(p.default) is int}
+
     @property
     def causal(self) -> bool:
         """Whether it can be computed step by step."""
@@ -179,6 +183,21 @@ class Layer:
         q, back = self.prepared(ops, p, u.shape[-2])
         dq, du = self.run(ops, q, u)[1](dy)
         return back(dq), du
+
+    def rest(self, p, batch: tuple[int, ...] = ()) -> State:
+        """The state before the first step: zeros of declared shapes, in the precision of `p`."""
+        if not self.causal:
+            without_states()
+        size, dtypes = {}, [np.complex64]
+        for x, (letters, _) in zip(p.arrays().values(), _parameters(self).values(), strict=True):
+            size |= zip(letters, x.shape, strict=True)
+            dtypes.append(x.dtype)
+        wide = np.result_type(*dtypes)
+        types = {"real": np.finfo(wide).dtype, "complex": wide}
+        return tuple(
+            np.zeros((*batch, *(size[letter] for letter in letters.split())), types[domain.kind])
+            for letters, domain in self.states.values()
+        )
 
     def step(self, ops: Ops, p, u: np.ndarray, state: State) -> tuple[np.ndarray, State]:
         """One input (…, h): the output and the next state."""

@@ -56,7 +56,7 @@ class MambaModel:
 
     def rest(self, batch=()) -> tuple[State, ...]:
         """The states of the blocks before the first token."""
-        return tuple(mamba.rest(p, batch) for _, p in self.blocks)
+        return tuple(mamba.MAMBA_LAYER.rest(p, batch) for _, p in self.blocks)
 
     def stateful(self, ops: Ops, tokens: np.ndarray, states: tuple[State, ...]):
         """The logits of a piece from these states, and the next states."""

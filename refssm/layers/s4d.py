@@ -57,19 +57,14 @@ def prepared(ops, p, l):
     return bank.prepared(ops, "zoh", p, l)
 
 
-def rest(p, batch=()):
-    """The state before the first step."""
-    return (np.zeros((*batch, *p.C.shape), p.C.dtype),)
-
-
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     return bank.stateful(ops, "zoh", p, u, state)
 
 
 S4D_LAYER = Layer(
-    name="s4d", kind=S4D, init=init, prepared=prepared, run=bank.run, rest=rest,
-    stateful=stateful, sizes={"n": 32}, source="gu2022s4d",
-    states={"x": ("h n", complex_states)}, traits=frozenset({"time-invariant", "transform"}),
+    name="s4d", kind=S4D, init=init, prepared=prepared, run=bank.run, stateful=stateful,
+    source="gu2022s4d", states={"x": ("h n", complex_states)},
+    traits=frozenset({"time-invariant", "transform"}),
     tags=("S4D layer", "S4D module"),
 )  # fmt: skip

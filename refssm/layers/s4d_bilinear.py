@@ -38,7 +38,7 @@ def stateful(ops, p, u, state):
 
 S4D_BILINEAR_LAYER = Layer(
     name="s4d_bilinear", kind=S4DBilinear, init=init, prepared=prepared, run=bank.run,
-    rest=s4d.rest, stateful=stateful, sizes=s4d.S4D_LAYER.sizes, source="gu2022s4d",
+    stateful=stateful, source="gu2022s4d",
     states=s4d.S4D_LAYER.states, traits=s4d.S4D_LAYER.traits,
     tags=("S4D layer bilinear",),
 )  # fmt: skip

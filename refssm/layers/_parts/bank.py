@@ -1,8 +1,8 @@
 """What layers of h kernels share: y = K * u + D u in every channel, then GLU(GELU(y) W + b).
 
-Those of a bank of h diagonal systems have poles w = −e^{log_rate} + i frequency, steps dt and B = 1.
-`rule` says how they become discrete: it is the end of the names of two operators, the kernel of the
-system and its discretization.
+A bank of h diagonal systems has poles w = −e^{log_rate} + i frequency, steps dt and B = 1. `rule`
+says how they become discrete: it is the end of the names of two operators, the kernel of the system
+and its discretization.
 """
 
 from dataclasses import dataclass
