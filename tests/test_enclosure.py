@@ -8,7 +8,7 @@ from refssm.catalog import OPERATORS
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.checks import types_of
-from refssm.conformance.vectors.rounding import FORMATS, certain, nearest
+from refssm.conformance.vectors.exact import FORMATS, certain, nearest
 from refssm.scan import LINEAR_SCAN
 
 SINGLE, DOUBLE = FORMATS["float32"], FORMATS["float64"]

@@ -91,7 +91,7 @@ def judge_cases(
     """Grade the outputs in a folder of cases; with --exec, first run a program on each case."""
     from refssm.conformance.exchange import judging
     from refssm.conformance.exchange.manifest import load
-    from refssm.conformance.exchange.running import Runner
+    from refssm.conformance.exchange.program import Runner
     from refssm.conformance.judging.certificate import refuse_if_wrong
     from refssm.conformance.report import lines
     from refssm.conformance.running.settings import Session, Settings

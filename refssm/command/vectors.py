@@ -128,7 +128,7 @@ def check(
 def lint(paths: Files, thorough: Thorough = False) -> int:
     """Check files: format, numbers, bounds, checksum; print a line for each file that is wrong."""
     from refssm.conformance.usage_error import UsageError
-    from refssm.conformance.vectors import lint as linting
+    from refssm.conformance.vectors import check as linting
     from refssm.conformance.vectors import making, reading
 
     if thorough:

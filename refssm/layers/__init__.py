@@ -4,7 +4,7 @@
 judges somebody's block; so is `<name>_layer_stateful`.
 """
 
-from refssm.layers._frame.layer import Layer, Parameters, operators
+from refssm.layers._frame import Layer, Parameters, operators
 from refssm.layers.catalog import FUNCTIONS
 
 __all__ = ["Layer", "Parameters", "operators"]

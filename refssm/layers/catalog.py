@@ -1,6 +1,6 @@
 """All layers by name, and the operators by which the judge judges blocks."""
 
-from refssm.layers._frame.operator import operators_of, public_functions
+from refssm.layers._frame import operators_of, public_functions
 from refssm.layers.hippo_rnn import HIPPO_RNN_LAYER
 from refssm.layers.hope import HOPE_LAYER
 from refssm.layers.hope_bidirectional import HOPE_BIDIRECTIONAL_LAYER

@@ -14,7 +14,7 @@ import numpy as np
 from refssm import initial
 from refssm.domains import layer_states, log_steps, recurrent_weights, shifts
 from refssm.hippo import hippo_legt
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts.mixing import linear, linear_vjp
 
 
@@ -68,13 +68,13 @@ def _states(p, u, before, A_bar, B_bar):
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return stateful(ops, p, u, rest(p, u.shape[:-2]))[0]
+    return stateful(ops, p, u, HIPPO_RNN_LAYER.rest(p, u.shape[:-2]))[0]
 
 
 def vjp(ops, dy, p, u):
     """Gradients of the parameters, and of u: back through time."""
     A_bar, B_bar = ops.discretize_zoh(*_memory(p))
-    x, c = _states(p, u, rest(p, u.shape[:-2]), A_bar, B_bar)
+    x, c = _states(p, u, HIPPO_RNN_LAYER.rest(p, u.shape[:-2]), A_bar, B_bar)
     dx, dW, db = linear_vjp(dy, x[..., 1:, :], p.W)
     dc, df = np.zeros_like(c[..., 1:, :]), np.zeros_like(dx[..., 0])
     later_x, later_c = np.zeros_like(dx[..., 0, :]), np.zeros_like(dc[..., 0, :])
@@ -97,11 +97,6 @@ def vjp(ops, dy, p, u):
     return HippoRNN(dW_u, dW_x, dW_c, db_x, dw_f, ddt * dt, dW, db), du
 
 
-def rest(p, batch=()):
-    """The state before the first step: x and c."""
-    return tuple(np.zeros((*batch, len(W)), W.dtype) for W in (p.W_x, p.W_c))
-
-
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     A_bar, B_bar = ops.discretize_zoh(*_memory(p))
@@ -110,8 +105,7 @@ def stateful(ops, p, u, state):
 
 
 HIPPO_RNN_LAYER = Layer(
-    name="hippo_rnn", kind=HippoRNN, init=init, forward=forward, vjp=vjp, rest=rest,
-    stateful=stateful, sizes={"d": 64, "n": 32}, source="gu2020hippo",
-    states={"x": ("d", layer_states), "c": ("n", layer_states)},
+    name="hippo_rnn", kind=HippoRNN, init=init, forward=forward, vjp=vjp, stateful=stateful,
+    source="gu2020hippo", states={"x": ("d", layer_states), "c": ("n", layer_states)},
     tags=("HiPPO-RNN", "HiPPO recurrent cell"),
 )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 from refssm import initial
 from refssm.domains import layer_states, log_steps, markov_parameters, shifts, skips
 from refssm.hope import hope_recency_power
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts import bank
 
 
@@ -51,11 +51,6 @@ def prepared(ops, p, l):
     return bank.Filters(ops.hope_kernel(p.markov, dt, l=l), p.D, p.W, p.b), back
 
 
-def rest(p, batch=()):
-    """The state before the first step."""
-    return (np.zeros((*batch, *p.markov.shape), p.markov.dtype),)
-
-
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     ut = bank.turned(u)
@@ -64,8 +59,8 @@ def stateful(ops, p, u, state):
 
 
 HOPE_LAYER = Layer(
-    name="hope", kind=HOPE, init=init, prepared=prepared, run=bank.run, rest=rest,
-    stateful=stateful, sizes={"n": 64}, source="yu2024hope",
-    states={"x": ("h n", layer_states)}, traits=frozenset({"time-invariant", "transform"}),
+    name="hope", kind=HOPE, init=init, prepared=prepared, run=bank.run, stateful=stateful,
+    source="yu2024hope", states={"x": ("h n", layer_states)},
+    traits=frozenset({"time-invariant", "transform"}),
     tags=("HOPE layer",),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from refssm import initial
 from refssm.domains import log_steps, markov_parameters
 from refssm.hope import hope_recency_power
 from refssm.layers import hope
-from refssm.layers._frame.layer import Layer, parameter
+from refssm.layers._frame import Layer, parameter
 from refssm.layers._parts import bank
 
 
@@ -59,7 +59,6 @@ def prepared(ops, p, l):
 
 HOPE_BIDIRECTIONAL_LAYER = Layer(
     name="hope_bidirectional", kind=HOPEBidirectional, init=init, prepared=prepared,
-    run=bank.run_both_ways, sizes={"n": 64}, source="yu2024hope",
-    traits=frozenset({"transform"}),
+    run=bank.run_both_ways, source="yu2024hope", traits=frozenset({"transform"}),
     tags=("HOPE layer bidirectional",),
 )  # fmt: skip

@@ -18,7 +18,7 @@ from refssm.domains import (
     shifts,
     skips,
 )
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts import bank, ssm
 
 
@@ -85,11 +85,6 @@ def run(ops, q, u):
     return bank.mixed(ops, q, y), back
 
 
-def rest(p, batch=()):
-    """The state before the first step."""
-    return (np.zeros((*batch, p.C.shape[-1]), p.C.dtype),)
-
-
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     system = *_system(p), p.C / 2, np.diag(p.D)  # Re(C x) is 2 Re(½ C x)
@@ -98,8 +93,8 @@ def stateful(ops, p, u, state):
 
 
 LRU_LAYER = Layer(
-    name="lru", kind=LRU, init=init, prepared=prepared, run=run, rest=rest,
-    stateful=stateful, sizes={"n": 64}, source="orvieto2023lru",
-    states={"x": ("n", complex_states)}, traits=frozenset({"time-invariant"}),
+    name="lru", kind=LRU, init=init, prepared=prepared, run=run, stateful=stateful,
+    source="orvieto2023lru", states={"x": ("n", complex_states)},
+    traits=frozenset({"time-invariant"}),
     tags=("LRU", "linear recurrent unit", "minimal-LRU"),
 )  # fmt: skip

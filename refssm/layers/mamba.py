@@ -13,7 +13,7 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import biases, layer_states, log_rates, shifts, skips, weights_of_taps
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts.mixing import summed
 
 
@@ -87,7 +87,7 @@ def _inside(ops, p, u, before):
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    before = rest(p, u.shape[:-2])[0].astype(u.dtype)
+    before = MAMBA_LAYER.rest(p, u.shape[:-2])[0].astype(u.dtype)
     _, x, z, _ = _inside(ops, p, u, before)
     _, (dt, A, B, C) = _scanned(p, np.swapaxes(x, -1, -2))
     y = ops.mamba_scan(x, dt, A, B, C, p.D, z, p.dt_bias)
@@ -101,7 +101,7 @@ def _outer(x, dy):
 
 def vjp(ops, dy, p, u):
     """Gradients of the parameters, and of u."""
-    before = rest(p, u.shape[:-2])[0].astype(u.dtype)
+    before = MAMBA_LAYER.rest(p, u.shape[:-2])[0].astype(u.dtype)
     raw, xt, z, _ = _inside(ops, p, u, before)
     x = np.swapaxes(xt, -1, -2)
     low, (dt, A, B, C) = _scanned(p, x)
@@ -124,13 +124,6 @@ def vjp(ops, dy, p, u):
     ), dsplit @ p.W_in.T  # fmt: skip
 
 
-def rest(p, batch=()):
-    """The last t inputs of the filter, and the state of the scan."""
-    return np.zeros((*batch, *p.k.shape), p.k.dtype), np.zeros(
-        (*batch, *p.log_rate.shape), p.k.dtype
-    )
-
-
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     _, x, z, newest = _inside(ops, p, u, state[0])
@@ -140,8 +133,8 @@ def stateful(ops, p, u, state):
 
 
 MAMBA_LAYER = Layer(
-    name="mamba", kind=Mamba, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
-    sizes={"n": 16, "t": 4, "expand": 2}, source="gu2023mamba",
+    name="mamba", kind=Mamba, init=init, forward=forward, vjp=vjp, stateful=stateful,
+    source="gu2023mamba",  # states: the last t inputs of the filter, and the state of the scan
     states={"s": ("e t", layer_states), "x": ("e n", layer_states)},
     tags=("mamba_inner_fn", "Mamba block", "MambaMixer"),
 )  # fmt: skip

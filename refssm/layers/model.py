@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from refssm import initial
-from refssm.layers._frame.layer import Layer, Ops
+from refssm.layers._frame import Layer, Ops
 from refssm.layers._parts import mixing
 from refssm.layers._parts.norms import NORMS
 

@@ -19,7 +19,7 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 
 from refssm.layers import mamba
-from refssm.layers._frame.layer import Ops, State
+from refssm.layers._frame import Ops, State
 from refssm.layers.mamba import Mamba
 from refssm.norms import rms_norm
 
@@ -56,7 +56,7 @@ class MambaModel:
 
     def rest(self, batch=()) -> tuple[State, ...]:
         """The states of the blocks before the first token."""
-        return tuple(mamba.rest(p, batch) for _, p in self.blocks)
+        return tuple(mamba.MAMBA_LAYER.rest(p, batch) for _, p in self.blocks)
 
     def stateful(self, ops: Ops, tokens: np.ndarray, states: tuple[State, ...]):
         """The logits of a piece from these states, and the next states."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import layer_states, recurrent_weights, shifts
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts.mixing import linear, linear_vjp
 
 
@@ -43,7 +43,7 @@ def _states(p, u, before):
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest; no operator is used."""
-    return stateful(ops, p, u, rest(p, u.shape[:-2]))[0]
+    return stateful(ops, p, u, RNN_LAYER.rest(p, u.shape[:-2]))[0]
 
 
 def vjp(ops, dy, p, u):
@@ -60,11 +60,6 @@ def vjp(ops, dy, p, u):
     return RNN(dW_u, dW_x, db_x, dW, db), du
 
 
-def rest(p, batch=()):
-    """The state before the first step."""
-    return (np.zeros((*batch, len(p.W_x)), p.W_x.dtype),)
-
-
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     x = _states(p, u, state[0])
@@ -72,8 +67,7 @@ def stateful(ops, p, u, state):
 
 
 RNN_LAYER = Layer(
-    name="rnn", kind=RNN, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
-    sizes={"n": 64}, source="elman1990",
-    states={"x": ("n", layer_states)},
+    name="rnn", kind=RNN, init=init, forward=forward, vjp=vjp, stateful=stateful,
+    source="elman1990", states={"x": ("n", layer_states)},
     tags=("Elman", "vanilla RNN", "tanh RNN"),
 )  # fmt: skip

@@ -22,7 +22,7 @@ from refssm.domains import (
     shifts,
     skips,
 )
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts import bank
 
 
@@ -77,11 +77,6 @@ def prepared(ops, p, l):
     return bank.Filters(ops.dplr_kernel(*system, l=l).real.copy(), p.D, p.W, p.b), back
 
 
-def rest(p, batch=()):
-    """The state before the first step."""
-    return (np.zeros((*batch, *p.C.shape), p.C.dtype),)
-
-
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     w, P, Q, B, C, dt = _system(p)
@@ -95,8 +90,8 @@ def stateful(ops, p, u, state):
 
 
 S4_LAYER = Layer(
-    name="s4", kind=S4, init=init, prepared=prepared, run=bank.run, rest=rest,
-    stateful=stateful, sizes={"n": 64}, source="gu2022s4",
-    states={"x": ("h n", complex_states)}, traits=frozenset({"time-invariant", "transform"}),
+    name="s4", kind=S4, init=init, prepared=prepared, run=bank.run, stateful=stateful,
+    source="gu2022s4", states={"x": ("h n", complex_states)},
+    traits=frozenset({"time-invariant", "transform"}),
     tags=("S4Block", "S4 layer"),
 )  # fmt: skip

@@ -22,9 +22,8 @@ from refssm.domains import (
     shifts,
     skips,
 )
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts import bank
-from refssm.layers._parts import diagonal_bank as diagonal
 
 
 @dataclass(frozen=True)
@@ -55,22 +54,17 @@ def init(rng, *, h, n=32, poles="lin", dt_min=initial.DT_MIN, dt_max=initial.DT_
 
 def prepared(ops, p, l):
     """The kernels for l steps, and the function from their gradient to that of the parameters."""
-    return diagonal.prepared(ops, "zoh", p, l)
-
-
-def rest(p, batch=()):
-    """The state before the first step."""
-    return (np.zeros((*batch, *p.C.shape), p.C.dtype),)
+    return bank.prepared(ops, "zoh", p, l)
 
 
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
-    return diagonal.stateful(ops, "zoh", p, u, state)
+    return bank.stateful(ops, "zoh", p, u, state)
 
 
 S4D_LAYER = Layer(
-    name="s4d", kind=S4D, init=init, prepared=prepared, run=bank.run, rest=rest,
-    stateful=stateful, sizes={"n": 32}, source="gu2022s4d",
-    states={"x": ("h n", complex_states)}, traits=frozenset({"time-invariant", "transform"}),
+    name="s4d", kind=S4D, init=init, prepared=prepared, run=bank.run, stateful=stateful,
+    source="gu2022s4d", states={"x": ("h n", complex_states)},
+    traits=frozenset({"time-invariant", "transform"}),
     tags=("S4D layer", "S4D module"),
 )  # fmt: skip

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from refssm import initial
 from refssm.layers import s4d
-from refssm.layers._frame.layer import Layer
+from refssm.layers._frame import Layer
 from refssm.layers._parts import bank
-from refssm.layers._parts import diagonal_bank as diagonal
 
 
 @dataclass(frozen=True)
@@ -29,17 +28,17 @@ def init(rng, *, h, n=32, poles="lin", dt_min=initial.DT_MIN, dt_max=initial.DT_
 
 def prepared(ops, p, l):
     """The kernels for l steps, and the function from their gradient to that of the parameters."""
-    return diagonal.prepared(ops, "bilinear", p, l)
+    return bank.prepared(ops, "bilinear", p, l)
 
 
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
-    return diagonal.stateful(ops, "bilinear", p, u, state)
+    return bank.stateful(ops, "bilinear", p, u, state)
 
 
 S4D_BILINEAR_LAYER = Layer(
     name="s4d_bilinear", kind=S4DBilinear, init=init, prepared=prepared, run=bank.run,
-    rest=s4d.rest, stateful=stateful, sizes=s4d.S4D_LAYER.sizes, source="gu2022s4d",
+    stateful=stateful, source="gu2022s4d",
     states=s4d.S4D_LAYER.states, traits=s4d.S4D_LAYER.traits,
     tags=("S4D layer bilinear",),
 )  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import complex_states, complex_weights, layer_modes, log_steps, shifts, skips
-from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts import ssm
 from refssm.layers._parts.mixing import linear, linear_vjp, plus
 
@@ -99,11 +99,6 @@ def around(system, ops, q, u):
     return out, back
 
 
-def rest(p, batch=()):
-    """The state before the first step."""
-    return (np.zeros((*batch, *p.w.shape), p.w.dtype),)
-
-
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     a, f = _discrete(ops, p)
@@ -113,8 +108,8 @@ def stateful(ops, p, u, state):
 
 
 S5_LAYER = Layer(
-    name="s5", kind=S5, init=init, prepared=prepared, run=run, rest=rest,
-    stateful=stateful, sizes={"n": 32, "blocks": 1}, source="smith2023s5",
-    states={"x": ("n", complex_states)}, traits=frozenset({"time-invariant"}),
+    name="s5", kind=S5, init=init, prepared=prepared, run=run, stateful=stateful,
+    source="smith2023s5", states={"x": ("n", complex_states)},
+    traits=frozenset({"time-invariant"}),
     tags=("S5 layer", "S5SSM", "S5 block"),
 )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 from refssm import initial
 from refssm.domains import complex_weights
 from refssm.layers import s5
-from refssm.layers._frame.layer import Layer, parameter
+from refssm.layers._frame import Layer, parameter
 from refssm.layers._parts import ssm
 
 
@@ -42,6 +42,6 @@ def run(ops, q, u):
 
 S5_BIDIRECTIONAL_LAYER = Layer(
     name="s5_bidirectional", kind=S5Bidirectional, init=init, prepared=s5.prepared, run=run,
-    sizes={"n": 32, "blocks": 1}, source="smith2023s5",
+    source="smith2023s5",
     tags=("S5 layer bidirectional", "S5 block bidirectional"),
 )  # fmt: skip

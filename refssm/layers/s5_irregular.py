@@ -13,9 +13,11 @@ import numpy as np
 from refssm._numerics.broadcasting import unbroadcast
 from refssm.layers._parts import ssm
 from refssm.layers._parts.mixing import summed
-from refssm.layers.s5 import S5, gated, init, rest
+from refssm.layers.s5 import S5, S5_LAYER, gated, init
 
 __all__ = ["forward", "init", "linearized", "rest", "stateful", "vjp"]
+
+rest = S5_LAYER.rest
 
 
 def _steps(p, gaps):

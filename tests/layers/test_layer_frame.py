@@ -8,7 +8,6 @@ import pytest
 import refssm
 from refssm.catalog import OPERATORS
 from refssm.layers import Layer, operators
-from refssm.layers._frame.layer import without_states
 from refssm.layers.catalog import LAYERS, NAMED
 from refssm.layers.s5 import S5_LAYER
 
@@ -79,7 +78,7 @@ def test_an_empty_piece_leaves_the_state(layer):
 
 @each_layer
 def test_a_layer_has_states_and_all_that_steps_need_or_nothing_of_it(layer):
-    assert bool(layer.states) == layer.causal == (layer.rest is not without_states)
+    assert bool(layer.states) == layer.causal
 
 
 @pytest.mark.parametrize("layer", OTHERS, ids=str)
@@ -116,7 +115,7 @@ def test_a_layer_gives_one_function_or_forward_and_gradient():
     with pytest.raises(
         TypeError, match=r"layer s5: wanted `run`, or `forward` and `vjp`; got none"
     ):
-        Layer("s5", S5_LAYER.kind, S5_LAYER.init, S5_LAYER.sizes, **derived)
+        Layer("s5", S5_LAYER.kind, S5_LAYER.init, **derived)
     with pytest.raises(TypeError, match="got run, vjp"):
         replace(S5_LAYER, vjp=lambda *given: None)
 

@@ -31,7 +31,7 @@ from refssm.conformance.diagnosis.transcript import (
 )
 from refssm.conformance.gauges.gauge import wide
 from refssm.conformance.planted import PlantedBug
-from refssm.conformance.planted.epsilon import Epsilon, in_words
+from refssm.conformance.planted.planting import Epsilon, in_words
 
 TRIED = 3  # failing calls: the smallest for a limit, the largest for an ε
 LARGEST = 100_000  # numbers in a call: each limit takes about a hundred calls

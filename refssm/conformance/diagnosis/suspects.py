@@ -34,7 +34,7 @@ from refssm.conformance.diagnosis.transcript import (
 from refssm.conformance.gauges.gauge import Gauge, gauges, wide
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.planted import PlantedBug, bugs_of
-from refssm.conformance.planted.epsilon import Epsilon
+from refssm.conformance.planted.planting import Epsilon
 
 Answers = tuple[Outcome, Outcome]  # of a planted bug, in the call's type and in double
 NEARER = 2.0  # the bug then explains more than half of the error

@@ -23,7 +23,7 @@ from refssm.conformance.exchange import tolerances
 from refssm.conformance.exchange.call import DECLINED
 from refssm.conformance.exchange.files import FileArrays
 from refssm.conformance.exchange.manifest import Folder, Stored
-from refssm.conformance.exchange.running import Ended, Runner, answer, outputs, remove_answers
+from refssm.conformance.exchange.program import Ended, Runner, answer, outputs, remove_answers
 from refssm.conformance.judging.expected import key_of, remembering
 from refssm.conformance.judging.result import Explained, Result
 from refssm.conformance.judging.verdict import Verdict, worst_of

@@ -25,7 +25,7 @@ from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, Case, Knob
 from refssm.conformance.cases.stacking import free_arguments
 from refssm.conformance.exchange import files
 from refssm.conformance.exchange.call import TypedCall, described
-from refssm.conformance.exchange.running import Ended
+from refssm.conformance.exchange.program import Ended
 from refssm.conformance.file_errors import DOCUMENT, contents
 from refssm.conformance.number_types import number_type
 from refssm.conformance.usage_error import UsageError, shown

@@ -6,9 +6,9 @@ from refssm._numerics.pairs import folded, paired
 from refssm._numerics.roots import roots_of_unity
 from refssm.cauchy import CAUCHY_KERNEL, CAUCHY_KERNEL_PAIRS, RESOLVENT_AT_ROOTS
 from refssm.conformance.planted.arithmetic import bfloat16, float16, single, tf32
-from refssm.conformance.planted.epsilon import Epsilon
 from refssm.conformance.planted.planting import (
     MEMORY,
+    Epsilon,
     Planting,
     every_third_call,
     in_memory_order,

@@ -15,8 +15,7 @@ from refssm.conformance.checks.checks import NAMES, PROFILES
 from refssm.conformance.judging.certificate import refuse_if_wrong
 from refssm.conformance.judging.result import Result
 from refssm.conformance.report import lines
-from refssm.conformance.report.headline import headline
-from refssm.conformance.report.verdict import severity
+from refssm.conformance.report.verdict import headline, severity
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.usage_error import UsageError

@@ -1,7 +1,7 @@
 """Pieces of checks, in the order in which one process would have judged them.
 
-Failures are made smaller here. A piece is judged again here if its result
-might depend on how often the other process had restarted its child.
+Failures are made smaller here. A verdict must not depend on which process restarted its child: a
+piece is judged again here if its result might depend on how often the other process had done so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,48 @@ from refssm.conformance.running.settings import Session
 from refssm.conformance.running.source import Keep, Learned, Ready, Source
 from refssm.conformance.running.sweeping import first_seed
 from refssm.conformance.spreading.journal import Journal
-from refssm.conformance.spreading.losses import Losses
+
+
+class Losses:
+    """How often a session's child processes were restarted since `begin`."""
+
+    def __init__(self, session: Session):
+        self.workers = session.children
+        self.begin()
+
+    def begin(self) -> None:
+        """Remember the current restart counts."""
+        self.restarts = [w.restarts for w in self.workers]
+
+    @property
+    def alive(self) -> bool:
+        """True if every child process runs."""
+        return all(w.alive for w in self.workers)
+
+    @property
+    def over(self) -> bool:
+        """True if one child process died and cannot be restarted."""
+        return any(w.spent and not w.alive for w in self.workers)
+
+    @property
+    def intact(self) -> bool:
+        """True if no child process died since `begin`."""
+        return self.alive and self.restarts == [w.restarts for w in self.workers]
+
+    def piece(self, cases: Cases, check: Check, beside: Beside | None) -> Piece | None:
+        """The piece of these cases; None if other restart counts might have changed it."""
+        first, second = [*("" if w.alive else w.death for w in self.workers), ""][:2]
+        compared = beside.of_piece(check.id, cases) if beside else {}
+        piece = Piece(cases, (first, second), compared)
+        same = self.restarts == [w.restarts for w in self.workers]
+        return piece if same and (self.alive or piece.died) else None
+
+    def repeat(self, piece: Piece) -> None:
+        """Kill this process's child too, so restart counts match those of the piece's judge."""
+        for worker, death in zip(self.workers, piece.lost, strict=False):
+            if death and worker.alive:
+                worker.lose(death)
+
 
 Key = tuple[str, int]  # a check's id and the index of the piece's first case
 

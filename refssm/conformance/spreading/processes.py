@@ -1,18 +1,22 @@
 """`--workers` and `--dask`: several processes judge pieces of checks; this one combines them.
 
 Each process has its own child with the implementation, and nothing else is shared, so the verdicts
-are those of one process.
+are those of one process. A Dask cluster is found by its scheduler's address.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.fingerprint import versions_here
@@ -23,12 +27,45 @@ from refssm.conformance.judging.kept import keeping
 from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.running.source import Learned, Source
-from refssm.conformance.spreading.cluster import connected
 from refssm.conformance.spreading.crew import Crew
 from refssm.conformance.spreading.journal import Journal, KeptRecords
-from refssm.conformance.spreading.losses import Losses
-from refssm.conformance.spreading.pieces import Pieces, drawn_by, learn, piece_of
+from refssm.conformance.spreading.pieces import Losses, Pieces, drawn_by, learn, piece_of
 from refssm.conformance.usage_error import UsageError
+
+SECONDS = 10  # time limit for the scheduler's answer
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of the cluster; UsageError if there is no scheduler or no worker."""
+    if find_spec("distributed") is None:
+        raise UsageError("--dask needs Dask: pip install 'dask[distributed]'")
+    from distributed import Client
+
+    try:
+        asyncio.run(_reached(address))  # a client that cannot connect hangs when it is deleted
+        with warnings.catch_warnings():  # on versions: refssm compares those that matter
+            warnings.simplefilter("ignore")
+            client = Client(address, timeout=SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError, ImportError) as error:
+        why = " ".join(str(error).split()) or f"no answer within {SECONDS:g} s"
+        told = f"no scheduler answers: {why}"
+        raise UsageError(f"--dask {address!r}: {told}") from None
+    with client:
+        if not client.ncores():
+            raise UsageError(f"--dask {address!r}: the cluster has no workers")
+        yield client
+
+
+async def _reached(address: str) -> None:
+    """Raise an exception unless a scheduler answers."""
+    from distributed import Security, rpc
+
+    secret = Security().get_connection_args("client")
+    async with rpc(address, timeout=SECONDS, connection_args=secret) as server:
+        told: Any = await asyncio.wait_for(server.identity(), SECONDS)
+    if told.get("type") != "Scheduler":
+        raise ValueError(f"it is a {told.get('type')}")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refssm.layers._frame.layer import Ops
+from refssm.layers._frame import Ops
 
 MOMENTUM = 0.1  # share of a new batch in the averages: PyTorch's usual number
 Arrays = Mapping[str, np.ndarray]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm._numerics.overridable import overridable
-from refssm.layers._frame.layer import Parameters
+from refssm.layers._frame import Parameters
 from refssm.layers._parts.mixing import flat, plus, summed
 
 

@@ -15,7 +15,7 @@ from judging import LATE, SCAN, plugin, run
 from refssm.conformance.calling import links
 from refssm.conformance.calling.processes import parent
 from refssm.conformance.calling.worker import Worker
-from refssm.conformance.exchange.running import Ended, Runner
+from refssm.conformance.exchange.program import Ended, Runner
 from refssm.conformance.usage_error import UsageError
 
 ROOT = Path(__file__).parents[3]
@@ -34,7 +34,7 @@ UNIX = ("fcntl", "grp", "pwd", "resource", "termios")
 
 def test_the_command_and_the_judge_are_imported_without_the_modules_of_unix():
     text = f"import sys; sys.modules.update(dict.fromkeys({UNIX})); "
-    text += "import refssm.command.application, refssm.conformance.exchange.running"
+    text += "import refssm.command.application, refssm.conformance.exchange.program"
     text += ", refssm.conformance.calling.child, refssm.conformance.spreading.processes"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -8,7 +8,7 @@ from refssm import diagonal_kernel_zoh, linear_scan, selective_scan, vandermonde
 from refssm.adapters import log_dt, neg_exp
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.planted import planted_bugs
-from refssm.conformance.planted.epsilon import Epsilon, in_words
+from refssm.conformance.planted.planting import Epsilon, in_words
 
 pytestmark = pytest.mark.usefixtures("their_warnings_are_not_ours")
 

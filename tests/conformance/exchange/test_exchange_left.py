@@ -11,7 +11,7 @@ import pytest
 from judging import run
 from survivors import PATIENCE
 
-from refssm.conformance.exchange.running import Ended, Runner
+from refssm.conformance.exchange.program import Ended, Runner
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 LIMIT, MORE = 1.0, 5.0  # seconds

@@ -13,8 +13,7 @@ import pytest
 from exchanging import answer, manifest, written
 from judging import run
 
-from refssm.conformance.exchange.program import Programs
-from refssm.conformance.exchange.running import Ended, Runner
+from refssm.conformance.exchange.program import Ended, Programs, Runner
 
 ROOT = Path(__file__).parents[3]
 SMALL = ("--profile", "quick", "--dtype", "float32", "--where", "l=1..3", "--where", "n=1..2")

@@ -12,7 +12,7 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.gauges.contracts import output_programs
 from refssm.conformance.gauges.programs import measured
-from refssm.conformance.gauges.programs.stochastic import InOrder, in_order
+from refssm.conformance.gauges.programs.measured import InOrder, in_order
 from refssm.conformance.judging.expected import expect
 from refssm.presets.catalog import presets_of
 

@@ -13,7 +13,7 @@ from refssm.conformance.gauges import contracts
 from refssm.conformance.gauges.gauge import wide
 from refssm.conformance.gauges.programs import AGAIN_GRADIENTS, AGAIN_OUTPUTS, measured
 from refssm.conformance.gauges.programs.arithmetic import neighbour
-from refssm.conformance.gauges.programs.stochastic import Stochastic, stochastic
+from refssm.conformance.gauges.programs.measured import Stochastic, stochastic
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, judge
 from refssm.hope.circle import half_angles

@@ -22,7 +22,7 @@ from refssm.hippo.memory import exponential_states, held_input, held_states
 from refssm.hope.allpass import cascade
 from refssm.hope.circle import all_pass, powers, slope
 from refssm.hope.impulses import all_pass_responses
-from refssm.layers._frame.transforms import cascade_response, convolution
+from refssm.layers._frame import cascade_response, convolution
 from refssm.layers._parts.ssm import complexes, reals
 
 U, U_DOUBLE = 2.0**-24, 2.0**-53

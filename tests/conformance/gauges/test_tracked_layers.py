@@ -9,7 +9,7 @@ from refssm.conformance.gauges import gauge, layers
 from refssm.conformance.gauges.tracked import FUNCTIONS, UFUNCS, Tracked, tracing
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.hope import HOPE_KERNEL
-from refssm.layers._frame.transforms import (
+from refssm.layers._frame import (
     cascade_response,
     convolution,
     convolution_vjp,

@@ -7,7 +7,7 @@ import pytest
 from test_pytest_plugin import ALONE, HEAD, LATE, RIGHT
 
 from refssm.conformance.judging.result import Result
-from refssm.conformance.report.headline import headline
+from refssm.conformance.report.verdict import headline
 
 pytest_plugins = ["pytester"]
 

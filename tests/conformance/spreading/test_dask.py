@@ -130,7 +130,7 @@ def test_an_address_that_is_none_is_told_in_one_sentence(address, folder, capfd)
 
 
 def test_nobody_at_the_address_is_told(folder, capfd, monkeypatch):
-    monkeypatch.setattr("refssm.conformance.spreading.cluster.SECONDS", 0.3)
+    monkeypatch.setattr("refssm.conformance.spreading.processes.SECONDS", 0.3)
     plugin(folder, SCAN)
     result, out, err = run(capfd, *COMMAND, "--dask", "tcp://127.0.0.1:1")
     assert (result, out) == (4, "")
@@ -139,7 +139,7 @@ def test_nobody_at_the_address_is_told(folder, capfd, monkeypatch):
 
 
 def test_without_dask_the_extra_is_named(folder, capfd, monkeypatch):
-    monkeypatch.setattr("refssm.conformance.spreading.cluster.find_spec", lambda name: None)
+    monkeypatch.setattr("refssm.conformance.spreading.processes.find_spec", lambda name: None)
     plugin(folder, SCAN)
     result, _, err = run(capfd, *COMMAND, "--dask", "127.0.0.1:1")
     assert (result, err) == (

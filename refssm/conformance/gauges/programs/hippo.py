@@ -3,8 +3,8 @@
 import numpy as np
 
 from refssm.conformance.gauges.programs import discretize
+from refssm.conformance.gauges.programs import scan as scans
 from refssm.conformance.gauges.programs.arithmetic import adjoint, product, times
-from refssm.conformance.gauges.programs.scan import dense as scans
 from refssm.discretize.hold import zoh_exponent
 from refssm.hippo.memory import HIPPO_PROJECT
 from refssm.scan.dense import DENSE_SCAN
@@ -60,8 +60,8 @@ def _back(scan, A_bar, dx):
 _BY_STEPS = DENSE_SCAN.reference
 _SCANS = {
     "by_steps": _BY_STEPS,
-    "doubled": scans.doubled,
-    "in_blocks": scans.in_blocks,
+    "doubled": scans.dense_doubled,
+    "in_blocks": scans.dense_in_blocks,
 }
 _DERIVATIVES = (discretize.as_a_block, discretize.by_squarings, discretize.by_quadrature)
 OUTPUTS = {HIPPO_PROJECT.name: {name: states(scan) for name, scan in _SCANS.items()}}

@@ -5,8 +5,7 @@ The first functions are mistakes in any kernel that has modes, coefficients and 
 
 import numpy as np
 
-from refssm.conformance.planted.epsilon import Epsilon
-from refssm.conformance.planted.planting import Planting, of_each_result, of_result
+from refssm.conformance.planted.planting import Epsilon, Planting, of_each_result, of_result
 from refssm.diagonal import (
     DIAGONAL_KERNEL_BILINEAR,
     DIAGONAL_KERNEL_BILINEAR_REAL,

@@ -13,8 +13,7 @@ from refssm.conformance.planted.diagonal.discretized import (
     real_part,
     summed,
 )
-from refssm.conformance.planted.epsilon import Epsilon
-from refssm.conformance.planted.planting import instead, of_result
+from refssm.conformance.planted.planting import Epsilon, instead, of_result
 from refssm.diagonal import (
     DSS_EXP_KERNEL,
     DSS_SOFTMAX_KERNEL,

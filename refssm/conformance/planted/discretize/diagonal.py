@@ -7,8 +7,7 @@ from refssm._numerics.expm import expm
 from refssm.conformance.planted.discretize import every_rule as every
 from refssm.conformance.planted.discretize.dense import unpivoted
 from refssm.conformance.planted.discretize.every_rule import with_step, without_last
-from refssm.conformance.planted.epsilon import Epsilon
-from refssm.conformance.planted.planting import instead, of_result
+from refssm.conformance.planted.planting import Epsilon, instead, of_result
 from refssm.discretize import DISCRETIZE_DIAGONAL_BILINEAR, DISCRETIZE_DIAGONAL_ZOH
 from refssm.discretize.blocks import for_every, identity, scaled
 

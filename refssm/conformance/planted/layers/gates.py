@@ -28,7 +28,7 @@ from refssm.layers import (
     s5,
     s5_bidirectional,
 )
-from refssm.layers._frame.transforms import bare
+from refssm.layers._frame import bare
 from refssm.layers._parts import bank, ssm
 from refssm.layers._parts.mixing import linear
 

@@ -1,1 +1,0 @@
-"""What a layer is, and a layer as operators for the judge."""
