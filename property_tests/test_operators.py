@@ -68,7 +68,7 @@ def test_gradients_are_right_and_have_shape_and_kind_of_their_arguments(op, dtyp
     gradients = op.vjp(role)(*backwards, *arrays, **statics)
     assert isinstance(gradients, tuple)
     precision = judged_type([*backwards, *arrays])
-    assert [g is None for g in gradients] == [name in op.flags for name in op.inputs]
+    assert [g is None for g in gradients] == [name in op.discrete for name in op.inputs]
     pairs = [(g, a) for g, a in zip(gradients, arrays, strict=True) if g is not None]
     for (g, a), gauge in zip(pairs, gauges, strict=True):
         kind = precision if np.iscomplexobj(a) else np.finfo(precision).dtype

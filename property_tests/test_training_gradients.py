@@ -101,7 +101,7 @@ def judged_vjp(op, candidate, arrays, statics):
     gauged = expect(op, list(arrays), statics, op.bare_vjp)
     got = [g for g in candidate(*arrays, **statics) if g is not None]
     inputs = zip(op.inputs, arrays[len(op.outputs) :], strict=True)
-    kinds = [a.dtype for name, a in inputs if name not in op.flags]
+    kinds = [a.dtype for name, a in inputs if name not in op.discrete]
     return worst_of(compare(g, y, kind) for g, y, kind in zip(got, gauged, kinds, strict=True))
 
 

@@ -26,7 +26,7 @@ def ordinary(op, dtype: DTypeLike = float, batch=(), size=3, **sizes):
 
 def filled(op, name, shape, dtype: DTypeLike = float, number: float = 1):
     """An array full of one number; flags are False except at the last place."""
-    if name in op.flags:
+    if name in op.discrete:
         return np.arange(np.prod(shape)).reshape(shape) == np.prod(shape) - 1
     kind = np.dtype(dtype)
     real = op.inputs[name].real and kind.kind == "c"

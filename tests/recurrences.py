@@ -55,7 +55,7 @@ def drawn(op, seed, draw=integers, dtype="float64", **sizes):
     arrays = draw(seed, *shapes_of(op, **sizes), dtype=dtype)
     real = [domain.kind == "real" for domain in op.inputs.values()]
     arrays = [a.real.copy() if r else a for a, r in zip(arrays, real, strict=True)]
-    flags = [name in op.flags for name in op.inputs]
+    flags = [name in op.discrete for name in op.inputs]
     return [a.real > 0 if f else a for a, f in zip(arrays, flags, strict=True)]
 
 

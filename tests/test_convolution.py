@@ -7,9 +7,10 @@ import pytest
 import refssm.jit.convolution as jit
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.judging.certificate import adjoint_slip
-from refssm.conformance.judging.expected import expect, judged_type
+from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, judge
 from refssm.conformance.judging.verdict import kind_of, worst_of
+from refssm.conformance.number_types import judged_type
 from refssm.conformance.standard import C
 from refssm.convolution import (
     CAUSAL_CONVOLUTION,

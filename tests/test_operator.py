@@ -161,7 +161,7 @@ def test_another_type_is_refused_by_name(op, dtype):
     arrays, name = ordinary(op), list(op.inputs)[-1]
     arrays[-1] = np.zeros(arrays[-1].shape, dtype)
     wanted = "wanted one of " + ", ".join(np.dtype(t).name for t in types_of(op))
-    if name in op.flags:
+    if name in op.discrete:
         wanted = "wanted true or false, or integers, where 0 means false"
     with refused(TypeError, f"{op}: `{name}` has dtype {np.dtype(dtype)}, {wanted}"):
         op.implementation("reference")(*arrays, **statics(op))

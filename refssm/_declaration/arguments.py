@@ -5,12 +5,17 @@ from typing import Any
 
 import numpy as np
 
+NONE: frozenset[str] = frozenset()
 
-def native(op: str, names, args, types: str, flags, real) -> list[np.ndarray]:
+
+def native(
+    op: str, names, args, types: str, flags=NONE, offsets=NONE, real=NONE
+) -> list[np.ndarray]:
     """`args` as native arrays of accepted types; TypeError or ValueError says why not.
 
     Integers become float64. All arrays get the precision of the widest array; Python scalars adopt
-    it too. Each stays real or complex; those in `real` must be real. `flags` become boolean.
+    it too. Each stays real or complex; those in `real` must be real. `flags` become boolean,
+    `offsets` integers.
     """
     arrays: list[Any] = []
     for name, arg in zip(names, args, strict=True):
@@ -20,6 +25,8 @@ def native(op: str, names, args, types: str, flags, real) -> list[np.ndarray]:
             raise ValueError(f"{op}: `{name}` is not an array: {error}") from None
         if name in flags:
             array = flag(f"{op}: `{name}`", array)
+        elif name in offsets:
+            array = whole(f"{op}: `{name}`", array)
         elif array.dtype.kind == "c" and name in real:
             raise TypeError(f"{op}: `{name}` has dtype {array.dtype}, wanted a real dtype")
         elif array.dtype.kind in "biu":
@@ -29,9 +36,10 @@ def native(op: str, names, args, types: str, flags, real) -> list[np.ndarray]:
             raise TypeError(f"{op}: `{name}` has dtype {array.dtype}, wanted one of {wanted}")
         arrays.append(array.astype(array.dtype.newbyteorder("="), copy=False))
     pairs = zip(arrays, args, strict=True)
-    strong = [a.dtype for a, x in pairs if not (_weak(x) or a.dtype.kind == "b")]
+    strong = [a.dtype for a, x in pairs if not (_weak(x) or a.dtype.kind in "bi")]
     precision = np.finfo(np.result_type(*strong)).dtype if strong else np.dtype(np.float64)
     kinds = {"f": precision, "c": np.result_type(precision, np.complex64), "b": np.dtype(bool)}
+    kinds["i"] = np.dtype(np.int64)
     return [a.astype(kinds[a.dtype.kind], copy=False) for a in arrays]
 
 
@@ -41,6 +49,13 @@ def flag(what: str, array: np.ndarray) -> np.ndarray:
         wanted = "true or false, or integers, where 0 means false"
         raise TypeError(f"{what} has dtype {array.dtype}, wanted {wanted}")
     return array != 0
+
+
+def whole(what: str, array: np.ndarray) -> np.ndarray:
+    """`array` of integers as int64; else a TypeError that begins with `what`."""
+    if array.dtype.kind not in "iu" and array.size:
+        raise TypeError(f"{what} has dtype {array.dtype}, wanted integers")
+    return array.astype(np.int64)
 
 
 def as_arrays(y) -> Any:

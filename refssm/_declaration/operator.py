@@ -36,7 +36,8 @@ PACKAGES = {
 FORMS = ("from", "stateful", "step")  # return all states; outputs and last state; one step
 TRAITS = frozenset(
     # matrix-product: its definition multiplies by masked matrices, so 0·NaN may occur in a block
-    {"causal", "time-invariant", "state", "transform", "matrix-product"}
+    # anticausal: it runs from the last step to the first
+    {"causal", "anticausal", "time-invariant", "state", "transform", "matrix-product"}
 )  # and linear:<arguments>[->output]
 REFERENCE_TYPES = "fdgFDG"  # no float16: it would need a cast; the GPU mirrors accept it
 COMPILED_TYPES = "fdFD"
@@ -123,9 +124,14 @@ class Operator:
         return self.output_dims[0][0] if self.output_dims[0] else ""
 
     @cached_property
-    def flags(self) -> frozenset[str]:
-        """Boolean inputs; they have no gradient."""
-        return frozenset(name for name, domain in self.inputs.items() if domain.kind == "flag")
+    def discrete(self) -> frozenset[str]:
+        """Inputs that are flags or offsets; they are not rounded and have no gradient."""
+        return frozenset(n for n, d in self.inputs.items() if d.kind in ("flag", "offsets"))
+
+    @cached_property
+    def offsets(self) -> frozenset[str]:
+        """Inputs that are whole numbers between 0 and the length."""
+        return frozenset(n for n, d in self.inputs.items() if d.kind == "offsets")
 
     @cached_property
     def state_outputs(self) -> tuple[int, ...]:
@@ -242,9 +248,12 @@ class Operator:
 
     def arrays(self, args, types: str, names=None) -> list[np.ndarray]:
         """`args` as native arrays of accepted types; TypeError or ValueError says why not."""
-        flags = self.flags if names is None else frozenset()
-        real = frozenset(n for n, d in self.inputs.items() if d.real) if names is None else flags
-        return native(self.name, names or [*self.inputs], args, types, flags, real)
+        if names is not None:
+            return native(self.name, names, args, types)
+        real = frozenset(n for n, d in self.inputs.items() if d.real)
+        return native(
+            self.name, [*self.inputs], args, types, self.discrete - self.offsets, self.offsets, real
+        )
 
     def sizes(self, *arrays: np.ndarray, **statics) -> dict[str, int]:
         """Core dimensions by name; ValueError if two arguments disagree."""
@@ -309,7 +318,10 @@ class Operator:
 def _output_types(op: Operator, types) -> tuple[np.dtype, ...]:
     dims = zip(op.input_dims, types, strict=True)
     one = defaultdict(lambda: 1)
-    halves = [np.full([length_of(d, one) for d in ds], 0.5).astype(t) for ds, t in dims]
+    halves = [
+        np.full([length_of(d, one) for d in ds], 1 if t.kind == "i" else 0.5).astype(t)
+        for ds, t in dims
+    ]
     with np.errstate(all="ignore"):
         simplest = {name: domain.values[0] for name, domain in op.parameters.items()}
         y = op.reference(*halves, **dict.fromkeys(op.static, 1) | simplest)

@@ -1,10 +1,12 @@
-"""A recurrence is its step: four operators follow from it, and their functions in every role.
+"""A recurrence is its step: its operators follow from it, and their functions in every role.
 
     y_k, S_k = step(x_k, S_{k-1})
 
 `name` runs from rest, `name_stateful` from a state (`name_from` where the states are the outputs),
-`name_packed` over sequences one after another; the step is an operator of its own. What differs
-between recurrences is declared; signatures, leading axes, traits, docstrings and arguments follow.
+`name_packed` over sequences one after another, `name_packed_stateful` (`name_packed_from`) over
+sequences with a state each, `name_states` returns the states at given places, `name_reversed` runs
+from the last step to the first; the step is an operator of its own. What differs between
+recurrences is declared; signatures, leading axes, traits, docstrings and arguments follow.
 
 A role brings two functions. What a form does not have is None:
 
@@ -23,11 +25,14 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from refssm._declaration.operator import Operator
+from refssm._declaration.pieces import Pieces
 
 if TYPE_CHECKING:
     from refssm.domains import Domain
 
 TIME = "l"  # the axis of a sequence
+COUNT = "m"  # the axis of sequences, or of places
+STATEFUL = ("stateful", "packed_stateful", "states")  # the forms that return states, too
 TEXTS = {
     "stateful": """Signature ``{signature}``: as `{name}`, with the state before the first input.
         The next piece{step} starts from the last state, which includes the newest input (`{first}`
@@ -39,6 +44,24 @@ TEXTS = {
         0, at the first step of each packed sequence; the very first step needs none. The state
         before is dropped, not multiplied by 0, so nothing leaks, not even NaN. TypeError if
         `resets` has another type.""",
+    "packed_stateful": """Signature ``{signature}``: as `{name}`, for m sequences one after the
+        other. Sequence i ends before step `ends[i]`, begins where the one before ends (the first
+        one at step 0) and starts from the state `{first}[i]`; the last one ends at l. This is
+        ``cu_seqlens[1:]`` of public kernels. The last state of a sequence without steps is its
+        first. ValueError if `ends` do not rise from 0 or more to l, TypeError if they are no
+        integers.""",
+    "packed_from": """Signature ``{signature}``: as `{name}`, for m sequences one after the other.
+        Sequence i ends before step `ends[i]`, begins where the one before ends (the first one at
+        step 0) and starts from the state `{first}[i]`; the last one ends at l. This is
+        ``cu_seqlens[1:]`` of public kernels; sequences may have no steps. ValueError if `ends` do
+        not rise from 0 or more to l, TypeError if they are no integers.""",
+    "states": """Signature ``{signature}``: as `{name}_stateful`, with the states after
+        `places[0]`, `places[1]`, … steps in place of the last one: `{first}` after 0 steps, the
+        last state after l. A server that keeps states to go on from, or to roll back to, stores
+        these. ValueError if `places` do not rise from 0 or more to at most l, TypeError if they
+        are no integers.""",
+    "reversed": """Signature ``{signature}``: as `{name}`, with time reversed: the first step taken
+        is the last one of the sequence. The backward half of a bidirectional layer.""",
 }
 LAST = " Types, units and errors are those of `{name}`. Source: [{citation}]."
 START = "from rest."  # the end of the formula; the other forms start otherwise
@@ -46,11 +69,19 @@ STARTS = {
     "stateful": "from the state {first}; and the last state.",
     "from": "from the state {first}.",
     "packed": "from rest where a sequence begins.",
+    "packed_stateful": "from one state per sequence; and the last ones.",
+    "packed_from": "from one state per sequence.",
+    "states": "from the state {first}; and the states at places.",
+    "reversed": "from the last step to the first.",
 }
 GRADIENTS = {
     "stateful": "As in `{name}_vjp`, with d{last} added to the cotangent of the last state.",
     "from": "As in `{name}_vjp`; the cotangent that is left at the start is d{first}.",
     "packed": "As in `{name}_vjp`; nothing flows back from the first step of a sequence.",
+    "packed_stateful": "As in `{name}_stateful_vjp`, for each sequence.",
+    "packed_from": "As in `{name}_from_vjp`, for each sequence.",
+    "states": "As in `{name}_stateful_vjp`, with d{last} added to the cotangents at the places.",
+    "reversed": "As in `{name}_vjp`, with time reversed.",
 }
 RETURNS = "Returns `({gradients})`, shaped like the arguments."
 
@@ -72,8 +103,16 @@ class Pair(NamedTuple):
     vjp: Callable[..., Any]
 
 
+class Marks(NamedTuple):
+    """Domains of the arguments that say where sequences begin or end, and where states are kept."""
+
+    resets: Domain
+    ends: Domain
+    places: Domain
+
+
 class Extra(NamedTuple):
-    """The argument that a form has besides those of the form from rest."""
+    """An argument that a form has besides those of the form from rest."""
 
     name: str
     dims: str
@@ -87,7 +126,8 @@ class Recurrence:
 
     `linear` has the groups of arguments in which the outputs are linear together with the state,
     "B", or some outputs without it, "C->y"; `linear_from_rest` those that are so only from rest.
-    `tags` and `examples` have the keys plain, stateful, packed and step.
+    `tags` and `examples` have the keys plain, stateful, packed, packed_stateful, states, reversed,
+    step: the forms that there are.
     """
 
     name: str
@@ -97,7 +137,7 @@ class Recurrence:
     inputs: Mapping[str, Domain]
     batch: str
     state: State
-    resets: Domain
+    marks: Marks
     linear: tuple[str, ...]
     doc: str  # of the form from rest; its first line ends with "from rest."
     vjp_doc: str
@@ -115,7 +155,7 @@ class Recurrence:
 
     @cached_property
     def operators(self) -> tuple[Operator, ...]:
-        """From rest, from a state, packed, and the step if it is declared here."""
+        """The forms in the order of `_forms`, then the step if it is declared here."""
         return tuple(map(self._operator, self._functions))
 
     def public(self) -> Iterator[Pair]:
@@ -169,8 +209,54 @@ class Recurrence:
             "plain": Pair(plain, plain_vjp),
             "stateful": Pair(stateful, stateful_vjp),
             "packed": Pair(packed, packed_vjp),
+            **self._forms_by_pieces(run, back),
         }
-        return {form: self._named(form, pair, run.__module__) for form, pair in made.items()}
+        return {
+            form: self._named(form, pair, run.__module__)
+            for form, pair in made.items()
+            if form in self.tags
+        }
+
+    def _forms_by_pieces(self, run: Callable, back: Callable) -> dict[str, Pair]:
+        """The forms that run piece by piece, or backwards."""
+        axes, out = [_time_axis(dims) for dims in self._dims], _time_axis(self._output_dims)
+        rank, outputs = len(self.state.dims.split(",")), len(self.outputs)
+
+        def pieces(form):
+            return Pieces(self._name(form), run, back, axes, out, rank, self._all_states)
+
+        def packed_stateful(*args, **statics):
+            *arguments, states, ends = args
+            made = pieces("packed_stateful").sequences(arguments, states, ends, **statics)
+            return made[0] if self._all_states else made
+
+        def packed_stateful_vjp(*args, **statics):
+            *given, states, ends = args
+            cotangents, arguments = given[: -len(axes)], given[-len(axes) :]
+            by_sequence = pieces("packed_stateful").sequences_back
+            return *by_sequence(cotangents, arguments, states, ends, **statics), None
+
+        def states(*args, **statics):
+            *arguments, start, places = args
+            return pieces("states").at_places(arguments, start, places, **statics)
+
+        def states_vjp(*args, **statics):
+            *given, start, places = args
+            cotangents, arguments = given[: -len(axes)], given[-len(axes) :]
+            at_places = pieces("states").at_places_back
+            return *at_places(cotangents, arguments, start, places, **statics), None
+
+        def reversed_(*args, **statics):
+            return pieces("reversed").backwards(args, **statics)
+
+        def reversed_vjp(*args, **statics):
+            return pieces("reversed").backwards_back(args[:outputs], args[outputs:], **statics)
+
+        return {
+            "packed_stateful": Pair(packed_stateful, packed_stateful_vjp),
+            "states": Pair(states, states_vjp),
+            "reversed": Pair(reversed_, reversed_vjp),
+        }
 
     def _step_by_scan(self, run: Callable, back: Callable) -> Pair:
         """The step of a mirror as its scan of length 1."""
@@ -206,15 +292,15 @@ class Recurrence:
 
     def _operator(self, form: str) -> Operator:
         """The declaration of one form."""
-        extra = self._extra(form)
+        groups = [self.batch, *(extra.batch for extra in self._extras(form))]
         return Operator(
             reference=self._functions[form].forward,
             signature=self._signature(form),
             inputs=self._inputs(form),
             parameters=self.parameters,
             outputs=self._outputs(form),
-            form="" if form in ("plain", "packed") else self._kind(form),
-            batch=f"{self.batch}, {extra.batch}" if extra else self.batch,
+            form=self._kind(form) if form in ("stateful", "step") else "",
+            batch=", ".join(groups),
             traits=self._traits(form),
             definition=self._definition(form),
             citation=self._citation(form),
@@ -227,8 +313,8 @@ class Recurrence:
         return self.outputs == (self.state.letter,)
 
     def _kind(self, form: str) -> str:
-        """The form's own name: the one from a state is "from" or "stateful"."""
-        return "from" if form == "stateful" and self._all_states else form
+        """The form's own name: those from a state are called "from" where states are outputs."""
+        return form.replace("stateful", "from") if self._all_states else form
 
     def _name(self, form: str) -> str:
         if form == "step":
@@ -236,22 +322,27 @@ class Recurrence:
             return self.step.forward.__name__
         return self.name if form == "plain" else f"{self.name}_{self._kind(form)}"
 
-    def _extra(self, form: str) -> Extra | None:
-        """The argument that the form from rest does not have."""
+    def _extras(self, form: str) -> list[Extra]:
+        """The arguments that the form from rest does not have."""
         letter, dims, batch, domain = (getattr(self.state, f) for f in State.__annotations__)
+        first = Extra(f"{letter}0", dims, batch, domain)
+        outermost = self.batch.split(",")[0].split()[0]
+        of_sequences = Extra("ends", COUNT, "", self.marks.ends)
         return {
-            "stateful": Extra(f"{letter}0", dims, batch, domain),
-            "packed": Extra("resets", TIME, self.batch.split(",")[0].split()[0], self.resets),
-            "step": Extra(letter, dims, batch, domain),
-        }.get(form)
+            "stateful": [first],
+            "packed": [Extra("resets", TIME, outermost, self.marks.resets)],
+            "packed_stateful": [first._replace(dims=f"{COUNT},{dims}"), of_sequences],
+            "states": [first, Extra("places", COUNT, "", self.marks.places)],
+            "step": [Extra(letter, dims, batch, domain)],
+        }.get(form, [])
 
     def _inputs(self, form: str) -> dict[str, Domain]:
-        extra = self._extra(form)
         inputs = {**self.inputs, **(self.step_inputs if form == "step" else {})}
-        return inputs | ({extra.name: extra.domain} if extra else {})
+        return inputs | {extra.name: extra.domain for extra in self._extras(form)}
 
     def _outputs(self, form: str) -> tuple[str, ...]:
-        last = {"stateful": self.state.letter, "step": f"{self.state.letter}_next"}.get(form)
+        letter = self.state.letter
+        last = f"{letter}_next" if form == "step" else letter if form in STATEFUL else ""
         if self._all_states:
             return (last,) if last else self.outputs
         return (*self.outputs, last) if last else self.outputs
@@ -267,17 +358,17 @@ class Recurrence:
         return re.findall(r"\(([^)]*)\)", self.signature)[-1]
 
     def _signature(self, form: str) -> str:
-        extra, dims, outputs = self._extra(form), self._dims, [self._output_dims]
+        dims, outputs = self._dims, [self._output_dims]
         if form == "step":
             dims, outputs = [_without_time(d) for d in dims], [_without_time(outputs[0])]
-        if extra:
-            dims = [*dims, extra.dims]
-        if form in ("stateful", "step") and not self._all_states:
-            outputs += [self.state.dims]
+        dims = [*dims, *(extra.dims for extra in self._extras(form))]
+        if form in (*STATEFUL, "step") and not self._all_states:
+            several = f"{COUNT}," if form in ("packed_stateful", "states") else ""
+            outputs += [several + self.state.dims]
         return "->".join(",".join(f"({d})" for d in side) for side in (dims, outputs))
 
     def _traits(self, form: str) -> frozenset[str]:
-        extra, stateful = self._extra(form), form in ("stateful", "step")
+        extras, stateful = self._extras(form), form in (*STATEFUL, "step")
         linear = [] if stateful else [*self.linear_from_rest]
         for text in self.linear:
             arguments, _, output = text.partition("->")
@@ -286,12 +377,13 @@ class Recurrence:
             elif output:
                 linear.append(text)
             else:
-                linear.append(f"{arguments},{extra.name}" if extra else arguments)
+                linear.append(f"{arguments},{extras[0].name}")
+        others = frozenset() if form == "step" else self.traits
         if form in ("plain", "stateful"):
-            linear_only = self.traits | {"state"}
-        else:
-            linear_only = self.traits if form == "packed" else frozenset()
-        return frozenset(linear_only | {f"linear:{text}" for text in linear})
+            others = others | {"state"}
+        if form == "reversed":
+            others = others - {"causal"} | {"anticausal"}
+        return frozenset(others | {f"linear:{text}" for text in linear})
 
     def _definition(self, form: str) -> Callable[..., Any] | None:
         """The function whose rounding errors count, without this one's parameters."""
@@ -301,20 +393,20 @@ class Recurrence:
         return lambda *args, **statics: reference(*args)
 
     def _citation(self, form: str) -> str:
-        return self.citation_of_packed if form == "packed" else self.citation
+        return self.citation_of_packed if form.startswith("packed") else self.citation
 
     def _said(self, form: str) -> dict[str, str]:
         """What stands in the braces of a docstring."""
-        extra = self._extra(form)
+        extras = self._extras(form)
         return {
             "name": self.name,
             "signature": self._signature(form),
-            "first": extra.name if extra else "",
+            "first": extras[0].name if extras else "",
             "last": self.state.letter,
             "step": f", or `{self._name('step')}`," if self.step else "",
             "citation": self._citation(form),
             "gradients": ", ".join(
-                "None" if name == "resets" else f"d{name}" for name in self._inputs(form)
+                "None" if name in Marks._fields else f"d{name}" for name in self._inputs(form)
             ),
         }
 

@@ -25,6 +25,7 @@ NUMBERS = {
 }  # fmt: skip
 REAL = {"cpp": "Real<T>", "rust": "T::Real"}
 FLAG = {"cpp": "Flag", "rust": "u8"}
+OFFSETS = {"cpp": "Offset", "rust": "i64"}
 READ = {
     "cpp": '    const auto {n} = judged.read<{t}>("{n}");  // {axes}',
     "rust": '    let {n} = case.read::<{t}>("{n}"); // {axes}',
@@ -90,7 +91,7 @@ def _given(op: Operator, language: str):
 
     usual = canonical(op)
     for (name, domain), axes in zip(op.inputs.items(), usual.inputs, strict=True):
-        kind = FLAG.get(language) if domain.kind == "flag" else None
+        kind = {"flag": FLAG, "offsets": OFFSETS}.get(domain.kind, {}).get(language)
         yield _line(READ, language, name, axes, kind or (domain.real and REAL.get(language)) or "T")
     for name in op.static:
         yield PARAMETER[language].format(n=name)

@@ -78,3 +78,12 @@ def number_type(name) -> NumberType:
     """The type or arithmetic called `name`, or the type of a NumPy dtype."""
     name = name if isinstance(name, str) else np.dtype(name).name
     return ARITHMETICS[name] if name in ARITHMETICS else _of_numpy(name)
+
+
+def judged_type(arrays) -> np.dtype:
+    """The type in which to compute and answer: the widest of the numbers, flags and offsets apart.
+
+    Double precision if there are none.
+    """
+    numbers = [a for a in arrays if a.dtype.kind not in "bi"]
+    return np.result_type(*numbers) if numbers else np.dtype(np.float64)

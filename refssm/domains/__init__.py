@@ -15,7 +15,7 @@ from refssm.domains.decompositions import (
     filter_lengths,
     mode_orders,
 )
-from refssm.domains.domain import Counts, Domain, Numbers, Static
+from refssm.domains.domain import DISCRETE, Counts, Domain, Numbers, Static
 from refssm.domains.layers import (
     complex_entries,
     complex_states,
@@ -64,12 +64,14 @@ from refssm.domains.recurrences import (
     liquid_degrees,
     log_decays,
     logits,
+    places,
     preactivations,
     projections,
     rates,
     real_matrices,
     real_signals,
     resets,
+    sequence_ends,
     step_sizes,
     transitions,
 )
@@ -104,6 +106,7 @@ from refssm.domains.transfers import (
 )
 
 __all__ = [
+    "DISCRETE",
     "Counts",
     "Domain",
     "Numbers",
@@ -164,6 +167,7 @@ __all__ = [
     "nodes",
     "orders",
     "outer_points",
+    "places",
     "poles",
     "preactivations",
     "products_bounded",
@@ -181,6 +185,7 @@ __all__ = [
     "ring_scales",
     "ringing_matrices",
     "scales",
+    "sequence_ends",
     "settling",
     "settling_matrices",
     "shifts",

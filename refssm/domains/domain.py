@@ -37,6 +37,11 @@ STRUCTURED_TEXTURES = (*CLOSE_TEXTURES, *DECAYING_TEXTURES, "first", "ten")
 ALIKE: Mapping = MappingProxyType({"close": ("alike",)})
 
 
+# Arguments that are no real or complex numbers: they are not rounded and have no gradient.
+# Offsets are whole numbers between 0 and the length; a map draws them as parts of the length.
+DISCRETE = ("flag", "offsets")
+
+
 @dataclass(frozen=True, eq=False)
 class Domain:
     """A set of numbers, drawn by named maps from the unit square."""
@@ -45,7 +50,7 @@ class Domain:
     maps: Mapping[str, Map]
     tame: tuple[str, ...]  # maps that no algorithm under- or overflows on
     textures: tuple[str, ...] = ("each",)
-    kind: str = "either"  # "real", "complex", "flag" (boolean), or "either": like the case
+    kind: str = "either"  # like the case; "real", "complex", "flag" (boolean), "offsets" (below)
     fit: Callable[[np.ndarray], np.ndarray] | None = None  # makes a whole array valid
     meets: str = ""  # the argument with this one's poles
     span: bool = False  # entries are multiplied along the first core axis
@@ -69,7 +74,7 @@ class Domain:
     @property
     def real(self) -> bool:
         """True if its numbers are real even in complex cases."""
-        return self.kind in ("real", "flag")
+        return self.kind in ("real", *DISCRETE)
 
     def draw(self, name: str, a: np.ndarray, b: np.ndarray, real: bool) -> np.ndarray:
         """Numbers of this domain from points of the unit square."""

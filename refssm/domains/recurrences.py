@@ -198,6 +198,39 @@ resets = Domain(
     kind="flag",
 )
 
+
+def _rising(parts):
+    """Each part of the length at least as large as those before."""
+    return np.sort(parts, axis=-1)
+
+
+def _to_the_end(parts):
+    """The same; the last one is the whole length."""
+    parts = _rising(parts)
+    parts[..., -1:] = 1
+    return parts
+
+
+places = Domain(
+    summary="places in a sequence, as numbers of steps before them: rising, some twice, 0 to all",
+    maps={
+        "start": lambda a, b: np.zeros_like(a) + 0j,
+        "any": lambda a, b: a + 0j,
+        "few": lambda a, b: np.floor(5 * a) / 4 + 0j,  # several sequences of length 0
+        "early": lambda a, b: 0.1 * a + 0j,
+        "late": lambda a, b: 1 - 0.1 * a + 0j,
+    },
+    tame=("any", "few"),
+    tame_textures=("each",),
+    kind="offsets",
+    fit=_rising,
+)
+sequence_ends = replace(
+    places,
+    summary="ends of packed sequences, one after the other: rising to the length, some empty",
+    fit=_to_the_end,
+)
+
 liquid_degrees = Counts("products of 1 to 4 inputs", (2, 1, 3, 4))
 chunk_sizes = Counts("1 to 256, and longer than the sequence", (16, 64, 1, 2, 5, 32, 256, 4096))
 

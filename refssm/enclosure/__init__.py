@@ -78,10 +78,10 @@ def _over_batch(op, arrays, statics):
 
 
 def _exact(x):
-    """Nested lists of numbers as nested lists of exact balls; booleans stay."""
+    """Nested lists of numbers as nested lists of exact balls; flags and offsets stay."""
     if isinstance(x, list):
         return [_exact(y) for y in x]
-    return x if isinstance(x, bool) else acb(x) if isinstance(x, complex) else arb(x)
+    return x if isinstance(x, int) else acb(x) if isinstance(x, complex) else arb(x)
 
 
 def _flat(x):

@@ -1,26 +1,13 @@
 """Enclosures for refssm.scan: every state as the sum of the decayed inputs."""
 
 from refssm.enclosure.algebra import column, matrix
+from refssm.enclosure.recurrence import forms
 
 
-def linear_scan(a, b):
-    """x_k = Σ_{j≤k} (Π_{j<i≤k} a_i) b_j."""
-    return _sums(a, b, [0] * len(b[0]) if b else [])
-
-
-def linear_scan_from(a, b, x0):
-    """The same plus (Π_{i≤k} a_i) x0."""
-    return _sums(a, b, x0)
-
-
-def linear_step(a, b, x):
-    """The same for one step."""
-    return _sums([a], [b], x)[0]
-
-
-def linear_scan_packed(a, b, resets):
-    """The sum back to the last reset."""
-    return _sums(a, b, [0] * len(b[0]) if b else [], resets)
+def _linear(arguments, x0, resets):
+    """x_k = Σ_{j≤k} (Π_{j<i≤k} a_i) b_j back to the last reset, plus (Π_{i≤k} a_i) x0."""
+    x = _sums(*arguments, x0, resets)
+    return x, x[-1] if x else x0
 
 
 def _sums(a, b, x0, resets=()):
@@ -37,6 +24,26 @@ def _left(n, a, b, starts, k, x0):
             return total
         decay *= a[j][n]
     return total + decay * x0
+
+
+linear_scan, _from_state, linear_scan_packed, _packed_from, _, linear_scan_reversed, _step = forms(
+    _linear, "11", lambda a, b: [0] * len(b[0]) if b else []
+)
+
+
+def linear_scan_from(a, b, x0):
+    """The states alone."""
+    return _from_state(a, b, x0)[0]
+
+
+def linear_scan_packed_from(a, b, x0, ends):
+    """The states alone."""
+    return _packed_from(a, b, x0, ends)[0]
+
+
+def linear_step(a, b, x):
+    """The state alone."""
+    return _step(a, b, x)[0]
 
 
 def dense_scan(A, b):

@@ -52,7 +52,21 @@ def _rest(u, dt, A, *_):
     return [0] * len(A)
 
 
-selective_scan, selective_scan_stateful, selective_scan_packed, selective_step = forms(
-    _selective, "11011", _rest
-)
-mamba_scan, mamba_scan_stateful, mamba_scan_packed, mamba_step = forms(_mamba, "11011010", _rest)
+(
+    selective_scan,
+    selective_scan_stateful,
+    selective_scan_packed,
+    selective_scan_packed_stateful,
+    selective_scan_states,
+    selective_scan_reversed,
+    selective_step,
+) = forms(_selective, "11011", _rest)
+(
+    mamba_scan,
+    mamba_scan_stateful,
+    mamba_scan_packed,
+    mamba_scan_packed_stateful,
+    mamba_scan_states,
+    mamba_scan_reversed,
+    mamba_step,
+) = forms(_mamba, "11011010", _rest)

@@ -51,6 +51,22 @@ def _rest(x, log_a, B, C):
     return [[0] * len(B[0]) for _ in x[0]] if x else []
 
 
-ssd_recurrent, ssd_recurrent_stateful, ssd_recurrent_packed, ssd_step = forms(_ssd, "1111", _rest)
-ssd_chunked, ssd_chunked_stateful, ssd_chunked_packed, _ = forms(_ssd, "1111", _rest)
+(
+    ssd_recurrent,
+    ssd_recurrent_stateful,
+    ssd_recurrent_packed,
+    ssd_recurrent_packed_stateful,
+    ssd_recurrent_states,
+    ssd_recurrent_reversed,
+    ssd_step,
+) = forms(_ssd, "1111", _rest)
+(
+    ssd_chunked,
+    ssd_chunked_stateful,
+    ssd_chunked_packed,
+    ssd_chunked_packed_stateful,
+    ssd_chunked_states,
+    _,
+    _,
+) = forms(_ssd, "1111", _rest)
 ssd_quadratic = ssd_recurrent

@@ -15,7 +15,7 @@ def _state_and_output(a, b, x):
     return x, x
 
 
-linear_scan, _from_state, linear_scan_packed = forms(
+linear_scan, _from_state, linear_scan_packed, _packed_from, _, linear_scan_reversed = forms(
     _state_and_output, "11", lambda a, b: [0] * len(b[0]) if b else []
 )
 
@@ -23,6 +23,11 @@ linear_scan, _from_state, linear_scan_packed = forms(
 def linear_scan_from(a, b, x0):
     """x_k = a_k x_{k-1} + b_k, x_{-1} = x0."""
     return _from_state(a, b, x0)[0]
+
+
+def linear_scan_packed_from(a, b, x0, ends):
+    """The same for each sequence."""
+    return _packed_from(a, b, x0, ends)[0]
 
 
 def dense_scan(A, b):

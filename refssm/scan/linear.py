@@ -11,9 +11,19 @@ the next [blelloch1990prefix, lu2023structured].
 
 import numpy as np
 
-from refssm._declaration.recurrence import Pair, Recurrence, State
+from refssm._declaration.recurrence import Marks, Pair, Recurrence, State
 from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each
-from refssm.domains import decays, fixed_decays, resets, signals, states
+from refssm.domains import (
+    decays,
+    fixed_decays,
+    places,
+    resets,
+    sequence_ends,
+    signals,
+    states,
+)
+
+MARKS = Marks(resets, sequence_ends, places)
 
 
 def linear_step(a, b, x):
@@ -88,7 +98,7 @@ LINEAR = Recurrence(
     outputs=("x",),
     batch="b, b",
     state=State("x", "n", "b", states),
-    resets=resets,
+    marks=MARKS,
     linear=("b",),
     doc="""x_k = a_k x_{k-1} + b_k along time, from rest.
 
@@ -117,6 +127,15 @@ LINEAR = Recurrence(
         >>> refssm.linear_scan_packed(a, b, [False, False, True]).ravel()
         array([1. , 1.5, 1. ])
         """,
+        "packed_stateful": """
+        >>> a, b = [[0.5], [0.5], [0.5]], [[1.0], [1.0], [1.0]]
+        >>> refssm.linear_scan_packed_from(a, b, [[4.0], [0.0]], [2, 3]).ravel()
+        array([3. , 2.5, 1. ])
+        """,
+        "reversed": """
+        >>> refssm.linear_scan_reversed([[0.5], [0.5]], [[1.0], [2.0]]).ravel()
+        array([2., 2.])
+        """,
     },
     citation="blelloch1990prefix, §1.4",
     citation_of_packed="blelloch1990prefix, §1.5",
@@ -134,14 +153,28 @@ LINEAR = Recurrence(
             "first-order recurrence",
         ),
         "stateful": ("rnn_scan", "linear recurrence from an initial state h0", "LRU recurrence"),
-        "packed": ("rnn_scan reset", "binary_operator_reset", "linear scan varlen cu_seqlens"),
+        "packed": ("rnn_scan reset", "binary_operator_reset", "linear scan varlen"),
+        "packed_stateful": (
+            "linear scan varlen cu_seqlens initial states",
+            "linear scan with a state for each packed sequence",
+        ),
+        "reversed": ("associative_scan reverse=True", "reverse linear scan", "backward scan"),
         "step": ("one step of a linear recurrence", "RG-LRU decoding"),
     },
 )
-LINEAR_SCAN, LINEAR_SCAN_FROM, LINEAR_SCAN_PACKED, LINEAR_STEP = LINEAR.operators
+(
+    LINEAR_SCAN,
+    LINEAR_SCAN_FROM,
+    LINEAR_SCAN_PACKED,
+    LINEAR_SCAN_PACKED_FROM,
+    LINEAR_SCAN_REVERSED,
+    LINEAR_STEP,
+) = LINEAR.operators
 (
     (linear_scan, linear_scan_vjp),
     (linear_scan_from, linear_scan_from_vjp),
     (linear_scan_packed, linear_scan_packed_vjp),
+    (linear_scan_packed_from, linear_scan_packed_from_vjp),
+    (linear_scan_reversed, linear_scan_reversed_vjp),
     (linear_step, linear_step_vjp),
 ) = LINEAR.public()

@@ -13,6 +13,7 @@ from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm.activations import sigmoid, silu, softplus
 from refssm.domains import biases, gates, input_matrices, preactivations
 from refssm.scan.blocks import no_resets, run, windows
+from refssm.scan.linear import MARKS
 from refssm.selective_scan.selective import SELECTIVE, SELECTIVE_STEP, at_rest, pulled_back
 
 
@@ -119,7 +120,7 @@ MAMBA = Recurrence(
     },
     batch="b d, b d, d, b, b, d, b d, d",
     state=SELECTIVE.state,
-    resets=SELECTIVE.resets,
+    marks=MARKS,
     linear=("u", "C,D->y"),
     linear_from_rest=("B,D",),
     doc="""y_k = (C_k · x_k + D u_k) silu(z_k),  x_k = e^{Δ_k A} x_{k-1} + Δ_k u_k B_k from rest.
@@ -149,6 +150,25 @@ MAMBA = Recurrence(
         ...     [1.0, 1.0], [20.0, 20.0], [-1.0], B, C, 0.0, [0.0, 0.0], 0.0, [True, True])
         array([0., 0.])
         """,
+        "packed_stateful": """
+        >>> one, zero = [[1.0], [1.0]], [0.0, 0.0]
+        >>> y, x = refssm.mamba_scan_packed_stateful(
+        ...     zero, zero, [0.0], one, one, 0.0, zero, 0.0, [[4.0], [2.0]], [1, 2])
+        >>> x.ravel()
+        array([4., 2.])
+        """,
+        "states": """
+        >>> one, zero = [[1.0], [1.0]], [0.0, 0.0]
+        >>> y, x = refssm.mamba_scan_states(
+        ...     zero, zero, [0.0], one, one, 0.0, zero, 0.0, [4.0], [0, 2])
+        >>> x.ravel()
+        array([4., 4.])
+        """,
+        "reversed": """
+        >>> one, zero = [[1.0], [1.0]], [0.0, 0.0]
+        >>> refssm.mamba_scan_reversed(zero, zero, [0.0], one, one, 0.0, zero, 0.0)
+        array([0., 0.])
+        """,
     },
     citation="gu2023mamba, Alg. 2",
     citation_of_packed="lu2023structured",
@@ -161,13 +181,30 @@ MAMBA = Recurrence(
         ),
         "stateful": ("selective_scan_fn return_last_state", "Mamba prefill"),
         "packed": ("Mamba varlen cu_seqlens", "PackMamba"),
+        "packed_stateful": (
+            "Mamba varlen cu_seqlens initial states",
+            "vllm selective_scan_fwd query_start_loc cache_indices",
+        ),
+        "states": ("Mamba with states at places", "Mamba state checkpoints for prefix caching"),
+        "reversed": ("Mamba reverse", "Vision Mamba backward scan", "bimamba"),
         "step": ("selective_state_update", "Mamba decoding"),
     },
 )
-MAMBA_SCAN, MAMBA_SCAN_STATEFUL, MAMBA_SCAN_PACKED, MAMBA_STEP = MAMBA.operators
+(
+    MAMBA_SCAN,
+    MAMBA_SCAN_STATEFUL,
+    MAMBA_SCAN_PACKED,
+    MAMBA_SCAN_PACKED_STATEFUL,
+    MAMBA_SCAN_STATES,
+    MAMBA_SCAN_REVERSED,
+    MAMBA_STEP,
+) = MAMBA.operators
 (
     (mamba_scan, mamba_scan_vjp),
     (mamba_scan_stateful, mamba_scan_stateful_vjp),
     (mamba_scan_packed, mamba_scan_packed_vjp),
+    (mamba_scan_packed_stateful, mamba_scan_packed_stateful_vjp),
+    (mamba_scan_states, mamba_scan_states_vjp),
+    (mamba_scan_reversed, mamba_scan_reversed_vjp),
     (mamba_step, mamba_step_vjp),
 ) = MAMBA.public()

@@ -11,9 +11,9 @@ import numpy as np
 
 from refssm._declaration.recurrence import Pair, Recurrence, State
 from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each, with_batch
-from refssm.domains import projections, rates, resets, signals, states, step_sizes
+from refssm.domains import projections, rates, signals, states, step_sizes
 from refssm.scan.blocks import backwards, joined, no_resets
-from refssm.scan.linear import LINEAR
+from refssm.scan.linear import LINEAR, MARKS
 
 
 def selective_step(u, dt, A, B, C, x):
@@ -134,7 +134,7 @@ SELECTIVE = Recurrence(
     inputs={"u": signals, "dt": step_sizes, "A": rates, "B": projections, "C": projections},
     batch="b d, b d, d, b, b",
     state=State("x", "n", "b d", states),
-    resets=resets,
+    marks=MARKS,
     linear=("u", "B", "C->y"),
     doc="""y_k = C_k · x_k,  x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k from rest.
 
@@ -166,6 +166,25 @@ SELECTIVE = Recurrence(
         >>> refssm.selective_scan_packed([1.0] * 3, [1.0] * 3, [0.0], B, C, [False, False, True])
         array([1., 2., 1.])
         """,
+        "packed_stateful": """
+        >>> one = [[1.0], [1.0]]
+        >>> refssm.selective_scan_packed_stateful(
+        ...     [1.0, 1.0], [1.0, 1.0], [0.0], one, one, [[4.0], [0.0]], [1, 2])
+        (array([5., 1.]), array([[5.],
+               [1.]]))
+        """,
+        "states": """
+        >>> one = [[1.0], [1.0]]
+        >>> y, x = refssm.selective_scan_states(
+        ...     [1.0, 1.0], [1.0, 1.0], [0.0], one, one, [4.0], [0, 1])
+        >>> x.ravel()
+        array([4., 5.])
+        """,
+        "reversed": """
+        >>> one = [[1.0], [1.0]]
+        >>> refssm.selective_scan_reversed([1.0, 1.0], [2.0, 0.5], [0.0], one, one)
+        array([2.5, 0.5])
+        """,
     },
     citation="gu2023mamba, Alg. 2",
     citation_of_packed="lu2023structured",
@@ -179,13 +198,33 @@ SELECTIVE = Recurrence(
         ),
         "stateful": ("selective scan with the last state",),
         "packed": ("selective scan varlen", "selective scan cu_seqlens"),
+        "packed_stateful": (
+            "selective scan varlen initial states",
+            "selective scan with a state for each packed sequence",
+        ),
+        "states": (
+            "selective scan with states at places",
+            "selective scan checkpoints of the state",
+        ),
+        "reversed": ("selective scan reverse", "backward half of Vision Mamba"),
         "step": ("S6 one step",),
     },
 )
-SELECTIVE_SCAN, SELECTIVE_SCAN_STATEFUL, SELECTIVE_SCAN_PACKED, SELECTIVE_STEP = SELECTIVE.operators
+(
+    SELECTIVE_SCAN,
+    SELECTIVE_SCAN_STATEFUL,
+    SELECTIVE_SCAN_PACKED,
+    SELECTIVE_SCAN_PACKED_STATEFUL,
+    SELECTIVE_SCAN_STATES,
+    SELECTIVE_SCAN_REVERSED,
+    SELECTIVE_STEP,
+) = SELECTIVE.operators
 (
     (selective_scan, selective_scan_vjp),
     (selective_scan_stateful, selective_scan_stateful_vjp),
     (selective_scan_packed, selective_scan_packed_vjp),
+    (selective_scan_packed_stateful, selective_scan_packed_stateful_vjp),
+    (selective_scan_states, selective_scan_states_vjp),
+    (selective_scan_reversed, selective_scan_reversed_vjp),
     (selective_step, selective_step_vjp),
 ) = SELECTIVE.public()

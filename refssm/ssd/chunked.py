@@ -62,6 +62,19 @@ CHUNKED = replace(
         >>> refssm.ssd_chunked_packed(one, [0.0, 0.0, 0.0], one, one, reset, chunk=2).ravel()
         array([1., 1., 2.])
         """,
+        "packed_stateful": """
+        >>> one = [[1.0], [1.0]]
+        >>> y, S = refssm.ssd_chunked_packed_stateful(
+        ...     one, [0.0, 0.0], one, one, [[[4.0]], [[0.0]]], [1, 2], chunk=2)
+        >>> y.ravel(), S.ravel()
+        (array([5., 1.]), array([5., 1.]))
+        """,
+        "states": """
+        >>> one = [[1.0], [1.0]]
+        >>> y, S = refssm.ssd_chunked_states(one, [0.0, 0.0], one, one, [[4.0]], [0, 1], chunk=2)
+        >>> S.ravel()
+        array([4., 5.])
+        """,
     },
     citation="dao2024mamba2, §6",
     tags={
@@ -78,11 +91,24 @@ CHUNKED = replace(
             "mamba_chunk_scan_combined return_final_states",
         ),
         "packed": ("mamba_chunk_scan_combined seq_idx", "Mamba-2 varlen"),
+        "packed_stateful": (
+            "mamba_chunk_scan_combined cu_seqlens initial_states varlen_states",
+            "mamba_chunk_scan_combined_varlen",
+        ),
+        "states": ("mamba_chunk_scan_combined return_intermediate_states", "ssd states at places"),
     },
 )
-SSD_CHUNKED, SSD_CHUNKED_STATEFUL, SSD_CHUNKED_PACKED = CHUNKED.operators
+(
+    SSD_CHUNKED,
+    SSD_CHUNKED_STATEFUL,
+    SSD_CHUNKED_PACKED,
+    SSD_CHUNKED_PACKED_STATEFUL,
+    SSD_CHUNKED_STATES,
+) = CHUNKED.operators
 (
     (ssd_chunked, ssd_chunked_vjp),
     (ssd_chunked_stateful, ssd_chunked_stateful_vjp),
     (ssd_chunked_packed, ssd_chunked_packed_vjp),
+    (ssd_chunked_packed_stateful, ssd_chunked_packed_stateful_vjp),
+    (ssd_chunked_states, ssd_chunked_states_vjp),
 ) = CHUNKED.public()

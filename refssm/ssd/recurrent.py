@@ -12,8 +12,9 @@ import numpy as np
 from refssm._declaration.recurrence import Pair, Recurrence, State
 from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each, with_batch
 from refssm._numerics.contraction import einsum
-from refssm.domains import log_decays, projections, resets, signals, states
+from refssm.domains import log_decays, projections, signals, states
 from refssm.scan.blocks import backwards, joined, no_resets
+from refssm.scan.linear import MARKS
 
 
 def ssd_step(x, log_a, B, C, S):
@@ -178,7 +179,7 @@ SSD = Recurrence(
     inputs={"x": signals, "log_a": log_decays, "B": projections, "C": projections},
     batch="b g h, b g h, b g, b g",
     state=State("S", "p,n", "b g h", states),
-    resets=resets,
+    marks=MARKS,
     linear=("x", "B", "C->y"),
     doc="""y_t = S_t C_t,  S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ from rest.
 
@@ -208,6 +209,24 @@ SSD = Recurrence(
         >>> refssm.ssd_recurrent_packed(one, [0.0, 0.0], one, one, [False, True]).ravel()
         array([1., 1.])
         """,
+        "packed_stateful": """
+        >>> one = [[1.0], [1.0]]
+        >>> y, S = refssm.ssd_recurrent_packed_stateful(
+        ...     one, [0.0, 0.0], one, one, [[[4.0]], [[0.0]]], [1, 2])
+        >>> y.ravel(), S.ravel()
+        (array([5., 1.]), array([5., 1.]))
+        """,
+        "states": """
+        >>> one = [[1.0], [1.0]]
+        >>> y, S = refssm.ssd_recurrent_states(one, [0.0, 0.0], one, one, [[4.0]], [0, 1])
+        >>> S.ravel()
+        array([4., 5.])
+        """,
+        "reversed": """
+        >>> one = [[1.0], [1.0]]
+        >>> refssm.ssd_recurrent_reversed([[1.0], [2.0]], [0.0, 0.0], one, one).ravel()
+        array([3., 2.])
+        """,
     },
     citation="dao2024mamba2, §3.2",
     citation_of_packed="dao2024mamba2, §8.3",
@@ -215,13 +234,27 @@ SSD = Recurrence(
         "plain": ("fused_recurrent_simple_gla", "Mamba-2 recurrence", "SSD recurrence"),
         "stateful": ("Mamba-2 recurrence with the last state",),
         "packed": ("Mamba-2 recurrence varlen cu_seqlens",),
+        "packed_stateful": ("Mamba-2 recurrence varlen initial states",),
+        "states": ("Mamba-2 recurrence with states at places",),
+        "reversed": ("Mamba-2 recurrence reverse", "simple GLA reverse"),
         "step": ("selective_state_update of Mamba-2", "Mamba-2 decoding", "SSD one step"),
     },
 )
-SSD_RECURRENT, SSD_RECURRENT_STATEFUL, SSD_RECURRENT_PACKED, SSD_STEP = SSD.operators
+(
+    SSD_RECURRENT,
+    SSD_RECURRENT_STATEFUL,
+    SSD_RECURRENT_PACKED,
+    SSD_RECURRENT_PACKED_STATEFUL,
+    SSD_RECURRENT_STATES,
+    SSD_RECURRENT_REVERSED,
+    SSD_STEP,
+) = SSD.operators
 (
     (ssd_recurrent, ssd_recurrent_vjp),
     (ssd_recurrent_stateful, ssd_recurrent_stateful_vjp),
     (ssd_recurrent_packed, ssd_recurrent_packed_vjp),
+    (ssd_recurrent_packed_stateful, ssd_recurrent_packed_stateful_vjp),
+    (ssd_recurrent_states, ssd_recurrent_states_vjp),
+    (ssd_recurrent_reversed, ssd_recurrent_reversed_vjp),
     (ssd_step, ssd_step_vjp),
 ) = SSD.public()

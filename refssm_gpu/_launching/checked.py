@@ -91,7 +91,7 @@ def _arrays(
     if not on_host():
         require_new(op.name, first.device)
     real = frozenset(name for name, domain in op.inputs.items() if domain.real)
-    how = (op.name, names, args, types, op.flags, real, first)
+    how = (op.name, names, args, types, op.discrete, op.offsets, real, first)
     with on_device_of(first):
         return within_memory(op.name, first, lambda: converted(*how))
 
@@ -177,17 +177,21 @@ def converted(
     names: Sequence[str],
     args: Sequence[Any],
     types: Sequence[str],
-    flags,
+    discrete,
+    offsets,
     real,
     like: Array,
 ) -> list[Array]:
     """All as arrays beside `like`, in the precision of the widest; each stays real or complex.
 
-    Integers become float64; Python numbers adopt the others' precision, as in NumPy; `flags` become
-    boolean. TypeError for other types, or for complex numbers where `real` wants real ones.
+    Integers become float64; Python numbers adopt the others' precision, as in NumPy.
+    `offsets` become integers, others of `discrete` boolean. TypeError for other types, or for
+    complex numbers where `real` wants real ones.
     """
     xp = namespace(like)
-    strong = [_precise(op, n, x, types, flags, real) for n, x in zip(names, args, strict=True)]
+    strong = [
+        _precise(op, n, x, types, discrete, offsets, real) for n, x in zip(names, args, strict=True)
+    ]
     kinds = [kind for kind in strong if kind is not None]
     if {kind.name for kind in kinds} == set(HALVES):
         kinds = [np.dtype(np.float32)]
@@ -195,8 +199,9 @@ def converted(
     single = np.result_type(wide, np.complex64)
     arrays = []
     for name, arg in zip(names, args, strict=True):
-        if name in flags:
-            arrays.append(xp.asarray(arg) != 0)
+        if name in discrete:
+            whole = xp.asarray(arg)
+            arrays.append(whole.astype(np.int64) if name in offsets else whole != 0)
             continue
         compound = _is_complex(arg)
         dtype = single if compound else real_type(wide)
@@ -212,12 +217,14 @@ def _is_complex(arg: Any) -> bool:
     return isinstance(arg, complex) if isinstance(arg, Number) else arg.dtype.kind == "c"
 
 
-def _precise(op, name, arg, types, flags, real) -> np.dtype | None:
-    """The real type of an argument that decides the precision; None for numbers and flags."""
+def _precise(op, name, arg, types, discrete, offsets, real) -> np.dtype | None:
+    """The real type of an argument that decides the precision; None for numbers, or if discrete."""
     what = f"{op}: `{name}`"
-    if name in flags:
-        if not isinstance(arg, Number) and arg.dtype.kind not in "biu" and arg.size:
-            wanted = "true or false, or integers, where 0 means false"
+    if name in discrete:
+        accepted = "iu" if name in offsets else "biu"
+        if not isinstance(arg, Number) and arg.dtype.kind not in accepted and arg.size:
+            flag = "true or false, or integers, where 0 means false"
+            wanted = "integers" if name in offsets else flag
             raise TypeError(f"{what} has dtype {arg.dtype}, wanted {wanted}")
         return None
     if _is_complex(arg) and name in real:

@@ -52,6 +52,8 @@ def _back(cotangents, arguments, x0, resets):
     (linear_scan, linear_scan_vjp),
     (linear_scan_from, linear_scan_from_vjp),
     (linear_scan_packed, linear_scan_packed_vjp),
+    (linear_scan_packed_from, linear_scan_packed_from_vjp),
+    (linear_scan_reversed, linear_scan_reversed_vjp),
     _,
 ) = LINEAR.mirrors(_run, _back, partial(mirror, types=WITH_HALVES))
 

@@ -32,11 +32,17 @@ def _back(cotangents, arguments, x0, resets):
     (selective_scan, selective_scan_vjp),
     (selective_scan_stateful, selective_scan_stateful_vjp),
     (selective_scan_packed, selective_scan_packed_vjp),
+    (selective_scan_packed_stateful, selective_scan_packed_stateful_vjp),
+    (selective_scan_states, selective_scan_states_vjp),
+    (selective_scan_reversed, selective_scan_reversed_vjp),
     (selective_step, selective_step_vjp),
 ) = SELECTIVE.mirrors(_run, _back, HALVES_TOO)
 (
     (mamba_scan, mamba_scan_vjp),
     (mamba_scan_stateful, mamba_scan_stateful_vjp),
     (mamba_scan_packed, mamba_scan_packed_vjp),
+    (mamba_scan_packed_stateful, mamba_scan_packed_stateful_vjp),
+    (mamba_scan_states, mamba_scan_states_vjp),
+    (mamba_scan_reversed, mamba_scan_reversed_vjp),
     (mamba_step, mamba_step_vjp),
 ) = MAMBA.mirrors(_run, _back, HALVES_TOO)

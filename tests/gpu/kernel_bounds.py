@@ -5,8 +5,9 @@ import pytest
 from on_target import given, taken
 from rotation import ROTATION, of_turn
 
-from refssm.conformance.judging.expected import expect, judged_type
+from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, grade_outputs
+from refssm.conformance.number_types import judged_type
 from refssm.conformance.standard import Standard
 from refssm_gpu._launching.kernel import FIELDS as TYPES
 

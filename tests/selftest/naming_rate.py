@@ -131,7 +131,7 @@ def _in_more_digits(d: Planted) -> Planted:
 
 def _rounded(program: Callable) -> Callable:
     def rounded(*args, **statics):
-        numbers = [a for a in args if a.dtype.kind != "b"]
+        numbers = [a for a in args if a.dtype.kind not in "bi"]
         if not numbers or np.finfo(np.result_type(*numbers)).eps != np.finfo(np.float32).eps:
             return program(*args, **statics)
         y = program(*wide(args), **statics)

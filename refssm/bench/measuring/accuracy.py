@@ -18,9 +18,10 @@ from refssm.bench.measuring.memory import available, peak_of
 from refssm.bench.work.inputs import beginning, cotangents, of_batch
 from refssm.bench.work.sizes import Size
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.judging.expected import expect, judged_type
+from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, grade_outputs
 from refssm.conformance.judging.verdict import worst_of
+from refssm.conformance.number_types import judged_type
 from refssm.conformance.usage_error import UsageError
 
 SECONDS = 8.0  # for the truth of one operator at one size
@@ -103,7 +104,7 @@ class Truth:
         """The verdict on each gradient, as the judge's check of gradients gives it."""
         precision, primals = judged_type(self.arrays), self.arrays[self.count :]
         named = [(n, a) for n, a in zip(self.op.inputs, primals, strict=True)
-                 if n not in self.op.flags]  # fmt: skip
+                 if n not in self.op.discrete]  # fmt: skip
         for g, gauge, (name, a) in zip(gradients, self.gauged, named, strict=True):
             kind = np.dtype(precision if np.iscomplexobj(a) else np.finfo(precision).dtype)
             yield compare(g, gauge, kind, ("",) * a.ndim, f"d{name}")

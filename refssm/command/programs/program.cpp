@@ -25,12 +25,14 @@ template <class T> struct RealOf { using type = T; };
 template <class T> struct RealOf<std::complex<T>> { using type = T; };
 template <class T> using Real = typename RealOf<T>::type;
 using Flag = std::uint8_t;
+using Offset = std::int64_t;
 
 template <class T> const char* descr() {  // how .npy calls a type; this machine is little-endian
     if (std::is_same<T, float>::value) return "<f4";
     if (std::is_same<T, double>::value) return "<f8";
     if (std::is_same<T, std::complex<float>>::value) return "<c8";
     if (std::is_same<T, std::complex<double>>::value) return "<c16";
+    if (std::is_same<T, Offset>::value) return "<i8";
     return "|b1";
 }
 

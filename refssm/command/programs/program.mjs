@@ -10,6 +10,7 @@ import process from "node:process";
 
 const TYPES = {
   "<f4": Float32Array, "<f8": Float64Array, "<c8": Float32Array, "<c16": Float64Array, "|b1": Uint8Array,
+  "<i8": BigInt64Array,
 };
 const DESCR = { float32: "<f4", float64: "<f8", complex64: "<c8", complex128: "<c16", bool: "|b1" };
 

@@ -83,6 +83,7 @@ macro_rules! number {
     };
 }
 real!(u8, "|b1", 1);
+real!(i64, "<i8", 8);
 number!(f32, "<f4", 4, "<c8");
 number!(f64, "<f8", 8, "<c16");
 

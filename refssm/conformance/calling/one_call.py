@@ -17,7 +17,7 @@ from refssm.conformance.calling.calls.earlier import Earlier
 from refssm.conformance.calling.calls.run import CalledOnce, KernelFailed, Misfit, WrongOutputs
 from refssm.conformance.calling.finding import sentence, short
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.number_types import number_type
+from refssm.conformance.number_types import judged_type, number_type
 
 LOST = ("crashed", "hung")  # statuses of a call that ended its process
 EARLIER = -1  # in `aliased`: the output of an earlier call
@@ -72,7 +72,7 @@ def call(
     """
     if layout:
         found = replace(found, declared=replace(found.declared, layout=layout))
-    made, kind = found.adapter, number_type(dtype or np.result_type(*(arrays or [float])))
+    made, kind = found.adapter, number_type(dtype or judged_type(arrays))
     run = CalledOnce(found, kind, vjp, sliced)
     try:
         with made.inside(kind), np.errstate(all="ignore"):
@@ -147,7 +147,7 @@ def narrowed(only: Callable, op: Operator, arrays, statics) -> Kept | Outcome:
         if disagree := _disagreement(op, *kept):
             told = f"`only` must return the arguments of one call: {disagree}"
             return Outcome(UNSTEADY, message=told)
-        ordinary = all(a.dtype.kind == "b" or np.isfinite(a).all() for a in kept[0])
+        ordinary = all(a.dtype.kind in "bi" or np.isfinite(a).all() for a in kept[0])
         # what clips or symmetrizes a NaN need not do it twice alike
         differ = _difference(names, kept, _asked(only, names, *kept)) if ordinary else ""
     except Exception as error:

@@ -17,8 +17,7 @@ from refssm.conformance.calling.finding import operator_named, short
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.file_errors import UNREADABLE, arrays
-from refssm.conformance.judging.expected import judged_type
-from refssm.conformance.number_types import number_type
+from refssm.conformance.number_types import judged_type, number_type
 from refssm.conformance.usage_error import UsageError
 
 

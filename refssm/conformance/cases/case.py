@@ -20,7 +20,7 @@ from refssm.conformance.cases.partners import following
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.cases.stacking import stacked
 from refssm.conformance.number_types import NumberType, number_type
-from refssm.domains import Domain
+from refssm.domains import DISCRETE, Domain
 from refssm.presets.preset import Preset
 
 NOWHERE: Mapping = MappingProxyType({})
@@ -61,14 +61,17 @@ class Case:
         for i, (name, domain) in enumerate(self.op.inputs.items()):
             if name in drawn:
                 real = domain.real or (kind.carrier.kind == "f" and domain.kind != "complex")
-                flag = domain.kind == "flag"
-                arrays[name] = drawn[name] if flag else kind.rounded(drawn[name], real)
+                exact = domain.kind in DISCRETE
+                arrays[name] = drawn[name] if exact else kind.rounded(drawn[name], real)
                 continue
             knob, rng = self.knobs[name], self.generator(i)
             rank = len(self.op.input_dims[i])
             arrays[name] = fill(domain, knob, self._shape(i), rank, rng, self.type)
             if knob.texture == "beside":
                 arrays[name] = beside(arrays[domain.meets], arrays[name], rng)
+            if domain.kind == "offsets":
+                parts = arrays[name] * self.sizes[self.op.leading]
+                arrays[name] = np.rint(parts).astype(np.int64)
             if domain.follows:
                 arrays[name] = following(arrays[domain.follows], arrays[name], self.type)
         return list(arrays.values())
@@ -203,7 +206,9 @@ def fill(domain: Domain, knob: Knob, shape, rank: int, rng, kind) -> np.ndarray:
         values = np.where(which == i, drawn, values)
     if domain.fit is not None:
         values = domain.fit(values)
-    return values != 0 if domain.kind == "flag" else kind.rounded(values, knob.real)
+    if domain.kind in DISCRETE:
+        return values != 0 if domain.kind == "flag" else values
+    return kind.rounded(values, knob.real)
 
 
 def _arranged(draws, texture, rank):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from refssm.conformance.usage_error import UsageError
-from refssm.domains import Domain
+from refssm.domains import DISCRETE, Domain
 
 WITHIN = ("each", "constant", "channel")  # textures that do not scale the values
 WITH_ZERO = ("impulse", "late", "gaps", "fading", "diagonal", "lower")
@@ -148,7 +148,7 @@ def may_hold(domain: Domain, x: np.ndarray, drawn: np.ndarray) -> bool:
 
     Textures, and a `fit` of whole arrays, reach beyond them: the ranges of `drawn` count, too.
     """
-    if domain.kind == "flag":
+    if domain.kind in DISCRETE:
         return True
     whole, limits = (domain.whole, domain.limits) if isinstance(domain, Narrowed) else (domain, ())
     assert whole is not None

@@ -53,8 +53,10 @@ def parse(texts: Iterable[str], ops: Iterable[Operator]) -> Where:
             sizes[name] = (low, high)
         elif name in arguments:
             fitted = [op for op in ops if name in op.inputs and op.inputs[name].fit in SHIFTING]
-            if any(name in op.flags for op in ops):
-                raise UsageError(f"--where {text}: `{name}` is true or false, it has no range")
+            if any(name in op.discrete for op in ops):
+                raise UsageError(
+                    f"--where {text}: `{name}` is no real or complex number: it has no range"
+                )
             if fitted:
                 raise UsageError(f"--where {text}: `{name}` of {fitted[0]} cannot be limited")
             if part == "abs" and high < 0:

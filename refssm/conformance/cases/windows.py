@@ -20,10 +20,15 @@ def timed(op: Operator) -> list[str]:
 
 
 def cut(op: Operator, arrays, window: slice) -> list[np.ndarray]:
-    """The arguments restricted to the steps in `window`; those without a time axis stay whole."""
+    """The arguments restricted to the steps in `window`; those without a time axis stay whole.
+
+    Offsets beyond its end become its end: sequences end there.
+    """
     return [
-        a if axis is None else a[(..., window, *(slice(None),) * (-axis - 1))]
-        for a, axis in zip(arrays, time_axes(op), strict=True)
+        (np.minimum(a, window.stop) if name in op.offsets else a)
+        if axis is None
+        else a[(..., window, *(slice(None),) * (-axis - 1))]
+        for name, a, axis in zip(op.inputs, arrays, time_axes(op), strict=True)
     ]
 
 

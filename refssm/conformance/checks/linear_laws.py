@@ -12,9 +12,9 @@ from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.law import Law
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.grading import inexact
 from refssm.conformance.judging.verdict import Verdict, worst_of
+from refssm.conformance.number_types import judged_type
 from refssm.conformance.standard import Standard
 
 SMALL_STEPS = 2.0**10  # multiples of 2^-10: sums of two draws are exact in most types

@@ -13,6 +13,7 @@ from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.law import NOTHING, Arguments, Law
 from refssm.conformance.judging.verdict import Verdict, kind_of, worst_of
+from refssm.domains import DISCRETE
 
 GROWTH, LITTLE = 2.0**20, 2.0**3  # float32, and float16, overflow after about six steps
 
@@ -131,7 +132,7 @@ def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, b
     # solvers and exponentials compute ∞ − ∞ in different orders
     linear = [arguments for arguments, _ in op.linear_in if _one_infinite_term(op)]
     for i, (name, domain) in enumerate(op.inputs.items()):
-        if domain.kind == "flag":
+        if domain.kind in DISCRETE:
             continue
         place = tuple(int(rng.integers(n)) for n in case.arrays[i].shape)
         if domain.padded:
@@ -139,7 +140,7 @@ def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, b
         entry = f"{name}[{', '.join(map(str, place))}]"
         # From rest and at a reset a decay multiplies zero; programs differ in 0·NaN.
         idle = domain.decay and _first_in_time(op, i, place) and not from_state(op)
-        if not (idle or (op.flags and (domain.decay or domain.exponent))):
+        if not (idle or (op.discrete and (domain.decay or domain.exponent))):
             yield _with(case, i, place, np.nan), f"{entry} = NaN", domain.exponent
         if domain.meets:
             poles = case.arrays[names.index(domain.meets)]
@@ -154,7 +155,7 @@ def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, b
         # all entries have one sign, so that no order of operations computes ∞ − ∞
         growth = GROWTH if case.type.max > GROWTH else LITTLE
         grown = [
-            np.full_like(a, growth if d.span else d.kind != "flag")
+            a if d.kind == "offsets" else np.full_like(a, growth if d.span else d.kind != "flag")
             for d, a in zip(domains, case.arrays, strict=True)
         ]
         yield grown, "a growing system of one sign", False
@@ -162,7 +163,7 @@ def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, b
 
 def _one_infinite_term(op: Operator) -> bool:
     """True if no order of operations multiplies an infinity by an underflowed decay."""
-    recurrent = "state" in op.traits or bool(op.flags) or from_state(op) or _powers(op)
+    recurrent = "state" in op.traits or bool(op.discrete) or from_state(op) or _powers(op)
     decaying = any(domain.span for domain in op.inputs.values())
     products = len(op.linear_in) > 2  # three factors may be multiplied in any order
     ordered = op.contract.follows_each_operation and (decaying or not recurrent)

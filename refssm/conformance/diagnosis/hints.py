@@ -14,9 +14,8 @@ from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, Case, ordinary_
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.roughness import is_rough, of_single
 from refssm.conformance.gauges import gauge
-from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.verdict import Verdict, kind_of
-from refssm.conformance.number_types import NUMBER_TYPES, TF32
+from refssm.conformance.number_types import NUMBER_TYPES, TF32, judged_type
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 
@@ -126,7 +125,7 @@ def _others(arrays) -> list[np.ndarray]:
     """Other numbers in arrays of the same shapes and with the same first entries."""
     changed = []
     for a in arrays:
-        other = a if a.dtype.kind == "b" else np.where(a == 0, a.dtype.type(0.25), a / 2)
+        other = a if a.dtype.kind in "bi" else np.where(a == 0, a.dtype.type(0.25), a / 2)
         other = other.astype(a.dtype)
         if a.size > 1:
             other.flat[0] = a.flat[0]

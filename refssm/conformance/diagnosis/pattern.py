@@ -91,7 +91,7 @@ def _named(op: Operator, vjp: bool):
     """Names and axes of the outputs, or of the gradients."""
     if not vjp:
         return op.outputs, [(*op.batch_names, *dims) for dims in op.output_dims]
-    names = [n for n in op.inputs if n not in op.flags]
+    names = [n for n in op.inputs if n not in op.discrete]
     axes = dict(zip(op.inputs, zip(op.batch_axes, op.input_dims, strict=True), strict=True))
     return [f"d{n}" for n in names], [(*axes[n][0], *axes[n][1]) for n in names]
 

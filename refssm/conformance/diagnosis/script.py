@@ -22,9 +22,8 @@ from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.suspects import expected, graded
 from refssm.conformance.diagnosis.transcript import Listening, SpokenCall
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.verdict import misfit, types_in
-from refssm.conformance.number_types import number_type
+from refssm.conformance.number_types import judged_type, number_type
 from refssm.conformance.standard import Standard
 
 # per framework: import, conversion from NumPy, conversion to NumPy
@@ -166,7 +165,7 @@ def _types(candidate: Candidate, call: SpokenCall) -> tuple[np.dtype, ...]:
         return types_in(op, call.arguments, candidate.standard)
     precision = np.dtype(judged_type(call.arguments))
     arrays = zip(op.inputs, call.arguments[len(op.outputs) :], strict=True)
-    kinds = [np.iscomplexobj(a) for name, a in arrays if name not in op.flags]
+    kinds = [np.iscomplexobj(a) for name, a in arrays if name not in op.discrete]
     return tuple(precision if kind else np.finfo(precision).dtype for kind in kinds)
 
 

@@ -311,7 +311,7 @@ def _gauge(value, expected: Gauge, k, rounded: int, least: float) -> Gauge:
 
 def _over_time(op: Operator, expected: Gauge, output: int, vjp: bool) -> np.ndarray:
     """The reference's bounds, the largest along time, because a bug may shift entries in time."""
-    dims = (op.input_dims if vjp else op.output_dims)[output] if not (vjp and op.flags) else ()
+    dims = (op.input_dims if vjp else op.output_dims)[output] if not (vjp and op.discrete) else ()
     k = expected.k0
     if op.leading not in dims or not k.size:
         return k

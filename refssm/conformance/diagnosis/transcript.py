@@ -15,10 +15,11 @@ from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.judging.expected import expect, hash_of, judged_type
+from refssm.conformance.judging.expected import expect, hash_of
 from refssm.conformance.judging.grading import compare, span_product
 from refssm.conformance.judging.invariants import grade_invariants
 from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
+from refssm.conformance.number_types import judged_type
 from refssm.conformance.standard import Standard
 
 CASES = 25  # as many as the check `value` has

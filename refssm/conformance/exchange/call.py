@@ -17,9 +17,8 @@ import numpy as np
 from refssm._declaration.layout import NO_SIZES, Layout, canonical, length, parts
 from refssm._declaration.operator import Operator
 from refssm.conformance.exchange import files
-from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.verdict import types_in
-from refssm.conformance.number_types import NumberType
+from refssm.conformance.number_types import NumberType, judged_type
 from refssm.conformance.standard import Standard
 
 TEXT = "case.txt"
@@ -100,7 +99,9 @@ def described(
     primals = [a for _, _, a in placed[len(op.outputs) * vjp :]]
     if vjp:
         precision = judged_type(list(arrays))
-        back = [(f"d{n}", axes, a) for n, axes, a in placed[len(op.outputs) :] if n not in op.flags]
+        back = [
+            (f"d{n}", axes, a) for n, axes, a in placed[len(op.outputs) :] if n not in op.discrete
+        ]
         returned = [(n, axes, a.shape, _gradient_type(a, precision)) for n, axes, a in back]
     else:
         types, absent = types_in(op, primals, Standard.of(kind.name)), {*op.batch_names} - {*sizes}

@@ -303,4 +303,4 @@ def _usual(call: TypedCall):
     if not call.vjp:
         return usual.outputs
     named = zip(call.op.inputs, usual.inputs, strict=True)
-    return [axes for name, axes in named if name not in call.op.flags]
+    return [axes for name, axes in named if name not in call.op.discrete]

@@ -16,8 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from refssm._declaration.implements import Declaration
 from refssm._declaration.layout import canonical, sizes_of
 from refssm.conformance.calling.finding import operator_named
@@ -28,7 +26,7 @@ from refssm.conformance.calling.processes.tail import Tail
 from refssm.conformance.exchange import files
 from refssm.conformance.exchange.call import DECLINED, TypedCall, described
 from refssm.conformance.exchange.files import FileArrays
-from refssm.conformance.number_types import number_type
+from refssm.conformance.number_types import judged_type, number_type
 from refssm.conformance.usage_error import UsageError
 
 PLACE = "{case}"
@@ -203,7 +201,7 @@ class Programs(InProcess):
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
         """Run the program on these arguments."""
-        self._kind = number_type(how.get("dtype") or np.result_type(*(arrays or [float])))
+        self._kind = number_type(how.get("dtype") or judged_type(arrays))
         self._sizes = self._sizes_of(arrays, statics, bool(how.get("vjp")))
         try:
             return super().call(name, arrays, statics, **how)

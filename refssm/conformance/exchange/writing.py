@@ -272,7 +272,7 @@ class Writer:
 
 def _of_gradients(op, axes):
     """The axes of the arguments that have a gradient."""
-    return [a for name, a in zip(op.inputs, axes, strict=True) if name not in op.flags]
+    return [a for name, a in zip(op.inputs, axes, strict=True) if name not in op.discrete]
 
 
 def _equal(arrays, others) -> bool:

@@ -150,7 +150,7 @@ def _gauge(y: Tracked, peak: float, floor: float) -> Gauge:
 def _input(array) -> Tracked | np.ndarray:
     """An input in double precision: exact for K0, off by one rounding for K1; flags stay flags."""
     value = np.asarray(array)
-    if value.dtype.kind == "b":
+    if value.dtype.kind in "bi":
         return value
     value = value.astype(np.result_type(value, np.float64), copy=False)
     size = np.abs(value).astype(float)
@@ -160,6 +160,6 @@ def _input(array) -> Tracked | np.ndarray:
 def wide(arrays, precision: Any = np.float64) -> list[np.ndarray]:
     """`arrays` in at least `precision`; arrays of flags stay as they are."""
     return [
-        a if a.dtype.kind == "b" else a.astype(np.result_type(a, precision), copy=False)
+        a if a.dtype.kind in "bi" else a.astype(np.result_type(a, precision), copy=False)
         for a in arrays
     ]

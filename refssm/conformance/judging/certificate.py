@@ -17,7 +17,7 @@ from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import expect_of_oracle, unit_roundoff
 from refssm.conformance.judging.grading import grade_outputs, judge
 from refssm.conformance.standard import C
-from refssm.domains import Domain, Static
+from refssm.domains import DISCRETE, Domain, Static
 from refssm.scan import LINEAR_SCAN
 
 CERTIFIED_SIZES = ({"l": 1, "n": 1}, {"l": 4, "n": 2}, {"l": 7, "n": 3})
@@ -74,7 +74,7 @@ def adjoint_slip(op: Operator, vjp, case: Case) -> float:
     cotangents = [_direction(rng, s, t.kind == "c") for s, t in zip(shapes, types, strict=True)]
     gauged = expect_vjp(op, cotangents, arrays, case.statics)
     pulled = [g for g in vjp(*cotangents, *arrays, **case.statics) if g is not None]
-    places = [i for i, name in enumerate(op.inputs) if name not in op.flags]
+    places = [i for i, name in enumerate(op.inputs) if name not in op.discrete]
     outputs = several(op.reference(*arrays, **case.statics))
     sizes = (float(np.abs(c * y).sum()) for c, y in zip(cotangents, outputs, strict=True))
     noise, slips = oracle.RESOLUTION * sum(sizes), [0.0]
@@ -133,8 +133,8 @@ def _small_cases(op: Operator):
 
 
 def _map(domain: Domain, step: int) -> str:
-    """Map number `step` of the domain, cyclically; for flags only maps with both values."""
-    names = domain.tame[-2:] if domain.kind == "flag" else list(domain.maps)
+    """Map number `step` of the domain, cyclically; of flags and offsets only the last tame ones."""
+    names = domain.tame[-2:] if domain.kind in DISCRETE else list(domain.maps)
     return names[step % len(names)]
 
 

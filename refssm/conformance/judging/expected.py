@@ -26,7 +26,7 @@ from refssm.conformance.gauges.gauge import Gauge, Measure, wide
 from refssm.conformance.gauges.written import packed, unpacked
 from refssm.conformance.judging.enclosed import enclosed_values
 from refssm.conformance.judging.kept import KeptFile
-from refssm.conformance.number_types import LONG_DOUBLE_IS_WIDER
+from refssm.conformance.number_types import LONG_DOUBLE_IS_WIDER, judged_type
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 
@@ -38,11 +38,6 @@ _memory: dict | None = None
 def unit_roundoff(dtype) -> float:
     """u = eps/2 of a floating or complex type."""
     return float(np.finfo(dtype).eps) / 2
-
-
-def judged_type(arrays) -> np.dtype:
-    """The type in which to compute and answer; double precision if there are no arrays."""
-    return np.result_type(*arrays) if arrays else np.dtype(np.float64)
 
 
 def expect(
@@ -177,7 +172,7 @@ def _largest(numbers) -> float:
     An associative scan multiplies decays before the state: a product that underflows by u·ν then
     has an error of u·ν times the state. A sequential scan only has u·ν.
     """
-    sizes = [np.abs(a) for a in numbers if a.dtype.kind != "b"]
+    sizes = [np.abs(a) for a in numbers if a.dtype.kind not in "bi"]
     return max(1.0, *(float(s.max(initial=0, where=np.isfinite(s))) for s in sizes))
 
 

@@ -16,7 +16,7 @@ from refssm._declaration.operator import Operator
 from refssm.conformance.gauges.gauge import Cumulated, Gauge
 from refssm.conformance.judging.allowed import decided, gross, least_size
 from refssm.conformance.judging.cancelling import right_in_norm
-from refssm.conformance.judging.expected import expect, judged_type
+from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.invariants import grade_invariants
 from refssm.conformance.judging.verdict import (
     BEYOND,
@@ -40,6 +40,7 @@ from refssm.conformance.judging.wrong_entries import (
     describe,
 )
 from refssm.conformance.judging.wrong_entries import CLASSES as OF_CLASS
+from refssm.conformance.number_types import judged_type
 from refssm.conformance.standard import HALF_PRECISION, Standard
 
 HEADROOM = 2.0**10  # other programs may have that much larger intermediate results
@@ -76,7 +77,7 @@ class Grader:
         verdicts = []
         axes = [(*batch, *dims) for batch, dims in zip(op.batch_axes, op.input_dims, strict=True)]
         described = zip(op.inputs, axes, arrays, strict=True)
-        described = [(name, dims, a) for name, dims, a in described if name not in op.flags]
+        described = [(name, dims, a) for name, dims, a in described if name not in op.discrete]
         for g, gauge, (name, dims, a) in zip(gradients, gauged, described, strict=True):
             kind = precision if np.iscomplexobj(a) else np.finfo(precision).dtype
             kind = np.dtype(kind)

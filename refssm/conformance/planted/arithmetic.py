@@ -31,6 +31,6 @@ def tf32(x):
 
 def single(x):
     """float32 or complex64, for any input type; flags stay as they are."""
-    if x.dtype.kind == "b":
+    if x.dtype.kind in "bi":
         return x
     return x.astype(np.complex64 if np.iscomplexobj(x) else np.float32)

@@ -327,7 +327,7 @@ def _overwriting(right, *args, **statics):
 
 
 def _writing(right, *args, **statics):
-    [a for a in args if a.dtype.kind != "b"][-1][...] *= 1
+    [a for a in args if a.dtype.kind not in "bi"][-1][...] *= 1
     return right(*args, **statics)
 
 

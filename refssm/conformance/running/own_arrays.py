@@ -32,10 +32,9 @@ from refssm.conformance.diagnosis.failure import CANONICAL
 from refssm.conformance.diagnosis.kept_failure import STORY
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.judging.evidence import gathered
-from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict, wrong
-from refssm.conformance.number_types import number_type
+from refssm.conformance.number_types import judged_type, number_type
 from refssm.conformance.running.first_calls import first_calls
 from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session
@@ -245,8 +244,9 @@ def arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int |
             if any(a.dtype.kind == "c" for a in arrays):
                 raise ValueError(f"its numbers are complex, wanted {half.name}")
             pairs = list(zip(op.inputs, arrays, strict=True))
-            arrays = [a != 0 if n in op.flags else a.astype(np.float32) for n, a in pairs]
-            numbers = [a for a in arrays if a.dtype.kind != "b"]
+            arrays = [a if n in op.discrete else a.astype(np.float32) for n, a in pairs]
+            arrays = op.arrays(arrays, COMPILED_TYPES)
+            numbers = [a for a in arrays if a.dtype.kind not in "bi"]
             if any(not np.array_equal(half.rounded(a, True), a, equal_nan=True) for a in numbers):
                 raise ValueError(f"its numbers are not {half.name} numbers")
         op.sizes(*arrays, **statics)

@@ -130,15 +130,15 @@ def _output(y: Output) -> dict:
 
 
 def _shaped(a: np.ndarray) -> dict:
-    kind = {"b": "flag", "c": "complex", "f": "real"}[a.dtype.kind]
+    kind = {"b": "flag", "i": "integer", "c": "complex", "f": "real"}[a.dtype.kind]
     return {"kind": kind, "shape": list(a.shape)}
 
 
 def numbers(a: np.ndarray) -> list:
     """Entries in C order as JSON data; real and imaginary parts alternate."""
     flat = np.ascontiguousarray(a).ravel()
-    if a.dtype.kind == "b":
-        return [bool(x) for x in flat]
+    if a.dtype.kind in "bi":
+        return flat.tolist()
     if a.dtype.kind == "c":
         flat = flat.view(np.finfo(a.dtype).dtype)
     return [hexadecimal(x) for x in flat.tolist()]

@@ -215,7 +215,7 @@ def _in_type(op, dtype):
 
 def _few_bits(a: np.ndarray) -> np.ndarray:
     """Double precision numbers rounded to `INPUT_BITS` bits; others as they are."""
-    if a.dtype.kind == "b" or np.finfo(a.dtype).dtype != np.float64:
+    if a.dtype.kind in "bi" or np.finfo(a.dtype).dtype != np.float64:
         return a
     if a.dtype.kind == "c":  # real and imaginary parts separately
         flat = np.ascontiguousarray(a).reshape(-1).view(np.float64)

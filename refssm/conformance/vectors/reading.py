@@ -229,7 +229,7 @@ def _inputs(op: Operator, given, dtype: str, at: str) -> list[np.ndarray]:
         here = f"{at}.{name}"
         argument = keyed(arguments[name], here, ("kind", "shape", "values"))
         usual = "complex" if np.dtype(dtype).kind == "c" else "real"
-        kinds = {"flag": ("flag",), "real": ("real",), "complex": (usual,)}
+        kinds = {"flag": ("flag",), "offsets": ("integer",), "real": ("real",), "complex": (usual,)}
         kind, known = argument["kind"], kinds.get(domain.kind, tuple({"real", usual}))
         if kind not in known:
             raise Malformed(f"{here}.kind: wanted {' or '.join(known)}, got {told(kind)}")
@@ -301,6 +301,8 @@ def _array(given: dict, key: str, kind: str, precision: np.dtype, at: str) -> np
         if wrong is not None:
             raise Malformed(f"{at}.{key}[{wrong}]: wanted true or false, got {told(values[wrong])}")
         return np.array(values, bool).reshape(sizes)
+    if kind == "integer":
+        return np.array([whole(v, f"{at}.{key}[{i}]") for i, v in enumerate(values)], np.int64)
     numbers = [number_of(v, f"{at}.{key}[{i}]") for i, v in enumerate(values)]
     a = np.array(numbers, np.float64)
     with np.errstate(over="ignore"):

@@ -31,5 +31,8 @@ def _back(cotangents, arguments, x0, resets):
     (mamba_scan, mamba_scan_vjp),
     (mamba_scan_stateful, mamba_scan_stateful_vjp),
     (mamba_scan_packed, mamba_scan_packed_vjp),
+    (mamba_scan_packed_stateful, mamba_scan_packed_stateful_vjp),
+    (mamba_scan_states, mamba_scan_states_vjp),
+    (mamba_scan_reversed, mamba_scan_reversed_vjp),
     (mamba_step, mamba_step_vjp),
 ) = MAMBA.mirrors(_run, _back, mirror)

@@ -25,5 +25,8 @@ def _back(cotangents, arguments, x0, resets):
     (selective_scan, selective_scan_vjp),
     (selective_scan_stateful, selective_scan_stateful_vjp),
     (selective_scan_packed, selective_scan_packed_vjp),
+    (selective_scan_packed_stateful, selective_scan_packed_stateful_vjp),
+    (selective_scan_states, selective_scan_states_vjp),
+    (selective_scan_reversed, selective_scan_reversed_vjp),
     (selective_step, selective_step_vjp),
 ) = SELECTIVE.mirrors(_run, _back, mirror)

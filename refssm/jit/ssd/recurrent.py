@@ -33,10 +33,15 @@ def _back(cotangents, arguments, S0, resets, *, chunk=0):
     (ssd_recurrent, ssd_recurrent_vjp),
     (ssd_recurrent_stateful, ssd_recurrent_stateful_vjp),
     (ssd_recurrent_packed, ssd_recurrent_packed_vjp),
+    (ssd_recurrent_packed_stateful, ssd_recurrent_packed_stateful_vjp),
+    (ssd_recurrent_states, ssd_recurrent_states_vjp),
+    (ssd_recurrent_reversed, ssd_recurrent_reversed_vjp),
     (ssd_step, ssd_step_vjp),
 ) = SSD.mirrors(_run, _back, mirror)
 (
     (ssd_chunked, ssd_chunked_vjp),
     (ssd_chunked_stateful, ssd_chunked_stateful_vjp),
     (ssd_chunked_packed, ssd_chunked_packed_vjp),
+    (ssd_chunked_packed_stateful, ssd_chunked_packed_stateful_vjp),
+    (ssd_chunked_states, ssd_chunked_states_vjp),
 ) = CHUNKED.mirrors(_run, _back, mirror)

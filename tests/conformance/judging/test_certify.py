@@ -83,7 +83,7 @@ def test_a_wrong_oracle_is_found(monkeypatch):
 def test_a_wrong_vjp_is_found_in_every_argument(op, by, monkeypatch):
     right = op.bare_vjp
     for place, name in enumerate(op.inputs):
-        if name in op.flags:
+        if name in op.discrete:
             continue
         family = import_module(f"refssm.{op.family}")
         monkeypatch.setattr(family, right.__name__, scaled(right, by, place))

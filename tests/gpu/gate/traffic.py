@@ -43,7 +43,7 @@ def zeros(op: Operator, size: Size) -> list[np.ndarray]:
         kind = (
             np.dtype(carrier.char.lower()) if domain.real else carrier
         )  # "F" is complex, "f" real
-        arrays.append(np.zeros(shape, bool if name in op.flags else kind))
+        arrays.append(np.zeros(shape, bool if name in op.discrete else kind))
     return arrays
 
 

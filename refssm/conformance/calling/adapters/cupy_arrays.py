@@ -70,7 +70,7 @@ class Cupy(Numpy):
 
     @contextmanager
     def behind(self, given: Sequence) -> Iterator[Sequence]:
-        late = [cupy.full_like(x, cupy.nan if x.dtype.kind != "b" else False) for x in given]
+        late = [cupy.full_like(x, 0 if x.dtype.kind in "bi" else cupy.nan) for x in given]
         busy = cupy.zeros(cuda.BUSY, np.float32)
         self.finish()
         with cupy.cuda.Stream(non_blocking=True):
@@ -122,7 +122,7 @@ def _with_strides_of(view: np.ndarray) -> Any:
     steps = [abs(s) // view.itemsize if n > 1 else 0 for s, n in zip(view.strides, view.shape,
                                                                      strict=True)]  # fmt: skip
     reach = 1 + sum(step * (n - 1) for step, n in zip(steps, view.shape, strict=True))
-    buffer = cupy.full(max(reach, 1), cupy.nan, view.dtype)
+    buffer = cupy.full(max(reach, 1), 0 if view.dtype.kind in "bi" else cupy.nan, view.dtype)
     strides = tuple(step * view.itemsize for step in steps)
     device = cupy.lib.stride_tricks.as_strided(buffer, view.shape, strides)
     forward = tuple(slice(None, None, -1 if s < 0 else 1) for s in view.strides)

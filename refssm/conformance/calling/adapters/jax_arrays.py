@@ -50,7 +50,7 @@ class Jax(Numpy):
         return jax.enable_x64(kind.name in ("float64", "complex128"))
 
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:
-        half = kind.half and a.dtype.kind != "b"
+        half = kind.half and a.dtype.kind not in "bi"
         own = a.astype(getattr(jnp, kind.name)) if half else np.array(a)
         return jax.device_put(self.views[view](own), self.device)
 

@@ -134,7 +134,7 @@ def bfloat16() -> np.dtype:
 
 def cast(a: np.ndarray, kind: NumberType) -> np.ndarray:
     """`a` cast to `kind` if that has 16 bits; flags stay as they are."""
-    if not kind.half or a.dtype.kind == "b":
+    if not kind.half or a.dtype.kind in "bi":
         return a
     return a.astype(bfloat16() if kind.name == BFLOAT16 else np.float16)
 
@@ -159,12 +159,17 @@ def carried(y: np.ndarray, name: str, kind: NumberType) -> np.ndarray | Unusable
     return y.astype(np.float64)
 
 
+def _outside(a) -> float:
+    """What stands beside a view in memory: NaN, or a number that no offset may be."""
+    return -1 if a.dtype.kind == "i" else np.nan
+
+
 def _strided(a):
     """Every second entry of a wider array, along the last axis."""
     wide = np.empty((*a.shape[:-1], 2 * a.shape[-1]), a.dtype) if a.ndim else a.copy()
     if a.ndim:
         wide[..., ::2] = a
-        wide[..., 1::2] = np.nan
+        wide[..., 1::2] = _outside(a)
     return wide[..., ::2] if a.ndim else wide
 
 
@@ -192,7 +197,7 @@ def _halved(a):
 
 def _within(shape: tuple[int, ...], a):
     """A view of an array of this shape, with NaN outside of the view."""
-    wide = np.full(shape, np.nan, a.dtype)
+    wide = np.full(shape, _outside(a), a.dtype)
     inside = (*map(slice, a.shape), ...)  # with the dots a scalar stays an array
     wide[inside] = a
     return wide[inside]
@@ -200,7 +205,7 @@ def _within(shape: tuple[int, ...], a):
 
 def _with_offset(a):
     """Contiguous, but one element into a larger buffer: aligned to the element size only."""
-    buffer = np.full(a.size + 1, np.nan, a.dtype)
+    buffer = np.full(a.size + 1, _outside(a), a.dtype)
     buffer[1:] = a.ravel()
     return buffer[1:].reshape(a.shape)
 

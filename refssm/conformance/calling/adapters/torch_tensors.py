@@ -76,7 +76,10 @@ class Torch(Numpy):
 
     @contextmanager
     def behind(self, given: Sequence) -> Iterator[Sequence]:
-        late = [torch.full_like(x, 0 if x.dtype is torch.bool else torch.nan) for x in given]
+        late = [
+            torch.full_like(x, 0 if x.dtype in (torch.bool, torch.int64) else torch.nan)
+            for x in given
+        ]
         busy = torch.zeros(cuda.BUSY, device=self.device)
         self.finish()
         with torch.cuda.stream(torch.cuda.Stream(self.device)):
@@ -94,7 +97,7 @@ class Torch(Numpy):
 
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:
         x = torch.from_numpy(np.array(a, order="C"))
-        if kind.half and x.dtype is not torch.bool:
+        if kind.half and x.is_floating_point():
             x = x.to(getattr(torch, kind.name))
         return self.views[view](x.to(self.device))
 
@@ -171,11 +174,16 @@ def _versions() -> str:
     return f"{told}runtime CUDA {torch.version.cuda}"
 
 
+def _outside(x) -> float:
+    """What stands beside a view in memory: NaN, or a number that no offset may be."""
+    return -1 if x.dtype is torch.int64 else float("nan")
+
+
 def _strided(x):
     """Every second entry of a wider tensor, along the last axis."""
     if not x.ndim:
         return x
-    wide = torch.full((*x.shape[:-1], 2 * x.shape[-1]), float("nan"), dtype=x.dtype)
+    wide = torch.full((*x.shape[:-1], 2 * x.shape[-1]), _outside(x), dtype=x.dtype)
     wide = wide.to(x.device)
     wide[..., ::2] = x
     return wide[..., ::2]
@@ -199,7 +207,7 @@ def _halved(x):
 
 def _within(shape: tuple[int, ...], x):
     """A view of a tensor of this shape, with NaN outside of the view."""
-    wide = torch.full(shape, float("nan"), dtype=x.dtype, device=x.device)
+    wide = torch.full(shape, _outside(x), dtype=x.dtype, device=x.device)
     inside = tuple(map(slice, x.shape))
     wide[inside] = x
     return wide[inside]
@@ -207,7 +215,7 @@ def _within(shape: tuple[int, ...], x):
 
 def _with_offset(x):
     """A contiguous copy that starts one element into a larger buffer, after a NaN."""
-    buffer = torch.full((x.numel() + 1,), float("nan"), dtype=x.dtype, device=x.device)
+    buffer = torch.full((x.numel() + 1,), _outside(x), dtype=x.dtype, device=x.device)
     buffer[1:] = x.reshape(-1)
     return buffer[1:].reshape(x.shape)
 

@@ -47,7 +47,7 @@ class CalledOnce:
         ranks = _arguments(Layout(op.input_dims, op.output_dims), vjp)
         self.ranks = [len(axes) for axes in (self.axes if self.layout else ranks)]
         of = self.layout or usual
-        asked = [not (vjp and n in op.flags) for n in (op.inputs if vjp else op.outputs)]
+        asked = [not (vjp and n in op.discrete) for n in (op.inputs if vjp else op.outputs)]
         self.returned = len(asked)
         self.names = [f"d{name}" for name in op.inputs] if vjp else list(op.outputs)
         self.asked = [i for i, ask in enumerate(asked) if ask]  # flags have no gradient

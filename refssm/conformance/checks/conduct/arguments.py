@@ -54,6 +54,8 @@ def strides(candidate: Candidate, case: Case) -> Verdict:
 
 def _constant(a):
     """Every member of the batch replaced by the first, so that a view can have stride 0."""
+    if a.dtype.kind == "i":  # offsets have no batch
+        return a
     return np.broadcast_to(a[:1] if a.ndim else a, a.shape).copy()
 
 
@@ -94,7 +96,7 @@ def _of_zeros(candidate: Candidate, case: Case) -> Iterator[tuple[str, Outcome]]
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     for i, (name, domain) in enumerate(op.inputs.items()):
-        if name in op.flags or not holds_zero(domain, arrays[i].dtype.kind == "f"):
+        if name in op.discrete or not holds_zero(domain, arrays[i].dtype.kind == "f"):
             continue
         try:
             zeros = [*arrays[:i], np.zeros_like(arrays[i]), *arrays[i + 1 :]]
@@ -148,8 +150,10 @@ def _of_length_one(op, arrays):
     """The arguments cut to length 1 along time."""
     first = op.leading
     return [
-        a[(..., *(slice(0, 1) if dim == first else slice(None) for dim in dims))]
-        for a, dims in zip(arrays, op.input_dims, strict=True)
+        np.minimum(a, 1)
+        if name in op.offsets
+        else a[(..., *(slice(0, 1) if dim == first else slice(None) for dim in dims))]
+        for name, a, dims in zip(op.inputs, arrays, op.input_dims, strict=True)
     ]
 
 

@@ -45,7 +45,7 @@ def seed_of(*arrays: np.ndarray) -> int:
 
 def moved(a: np.ndarray, rng) -> np.ndarray:
     """Each number that is not 0 moved by one rounding up or down; flags stay."""
-    if a.dtype.kind == "b":
+    if a.dtype.kind in "bi":
         return a
     if np.iscomplexobj(a):
         real = np.real(a).dtype

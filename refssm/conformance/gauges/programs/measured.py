@@ -365,7 +365,7 @@ def _batch_ranks(call: TrackedCall, values) -> list[int]:
         cores = [len(dims) for dims in call.op.output_dims]
     else:
         named = zip(call.op.inputs, call.op.input_dims, strict=True)
-        cores = [len(dims) for name, dims in named if name not in call.op.flags]
+        cores = [len(dims) for name, dims in named if name not in call.op.discrete]
     return [y.ndim - core for y, core in zip(values, cores, strict=True)]
 
 
@@ -424,7 +424,7 @@ def _full(arrays, cores) -> list[np.ndarray]:
 
 
 def _single(a: np.ndarray) -> np.ndarray:
-    if a.dtype.kind == "b":
+    if a.dtype.kind in "bi":
         return a
     return np.ascontiguousarray(a, np.complex64 if np.iscomplexobj(a) else np.float32).reshape(
         a.shape
@@ -433,7 +433,7 @@ def _single(a: np.ndarray) -> np.ndarray:
 
 def _largest(a: np.ndarray) -> float:
     """The largest finite modulus."""
-    if a.dtype.kind == "b":
+    if a.dtype.kind in "bi":
         return 1.0
     size = np.abs(a)
     return float(size.max(initial=0.0, where=np.isfinite(size)))

@@ -1,0 +1,161 @@
+"""A recurrence over pieces of a sequence: packed sequences with states, and states at places.
+
+Both follow from the functions `run` and `back` of a role (`refssm._declaration.recurrence`): one
+call for each piece.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+BACKWARDS = slice(None, None, -1)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """`run` and `back` of a recurrence, and where time is in its arrays."""
+
+    name: str  # of the operator, for messages
+    run: Callable[..., Any]
+    back: Callable[..., Any]
+    axes: Sequence[int]  # the axis of time of each argument, from the end; 0 if it has none
+    out: int  # the axis of time of the output
+    rank: int  # core axes of a state
+    only_states: bool  # True if the outputs are the states
+
+    def sequences(self, arguments, states, ends, **statics):
+        """Each sequence from its own state: the outputs, and the last state of each."""
+        pairs = [
+            self.run(self._cut(arguments, w), self._state(states, i), None, **statics)
+            for i, w in enumerate(self._windows(arguments, ends))
+        ]
+        if not pairs:  # no step either
+            y, *_ = self.run(arguments, None, None, **statics)
+            return y, np.broadcast_to(states, (*y.shape[: self.out], *self._core(states))).copy()
+        y = np.concatenate([pair[0] for pair in pairs], axis=self.out)
+        return y, None if self.only_states else self._stacked([pair[1] for pair in pairs])
+
+    def sequences_back(self, cotangents, arguments, states, ends, **statics):
+        """Gradients for the arguments and for the states."""
+        found = []
+        for i, w in enumerate(self._windows(arguments, ends)):
+            given = self._cut(cotangents[:1], w, [self.out])
+            given = given + tuple(self._state(dx, i) for dx in cotangents[1:])
+            piece, start = self._cut(arguments, w), self._state(states, i)
+            found.append(self.back(given, piece, start, None, **statics))
+        if not found:
+            return *(np.zeros_like(x) for x in arguments), np.zeros_like(states)
+        return *self._gathered(found), self._stacked([gradients[-1] for gradients in found])
+
+    def at_places(self, arguments, start, places, **statics):
+        """The outputs from one state, and the state before each place."""
+        y, states = self._chained(arguments, start, places, **statics)
+        held = self._stacked(states[1:])  # one more than the places: the last state
+        return np.concatenate(y, axis=self.out), _at(held, slice(-1), -self.rank - 1)
+
+    def at_places_back(self, cotangents, arguments, start, places, **statics):
+        """Gradients for the arguments and for the state, from the last piece to the first."""
+        dy, dx = cotangents
+        _, states = self._chained(arguments, start, places, **statics)
+        windows, found = self._between(arguments, places), []
+        carried = np.zeros_like(states[-1])
+        for i in range(len(windows) - 1, -1, -1):
+            (given,) = self._cut((dy,), windows[i], [self.out])
+            piece = self._cut(arguments, windows[i])
+            *gradients, carried = self.back((given, carried), piece, states[i], None, **statics)
+            found.insert(0, gradients)
+            carried = carried + self._state(dx, i - 1) if i else carried
+        return *self._gathered(found), carried
+
+    def _chained(self, arguments, start, places, **statics):
+        """The outputs of each piece between places, and the states before and after each."""
+        y, states = [], [start]
+        for w in self._between(arguments, places):
+            piece, state = self.run(self._cut(arguments, w), states[-1], None, **statics)
+            y.append(piece)
+            states.append(state)
+        return y, states
+
+    def backwards(self, arguments, **statics):
+        """The outputs of the recurrence from the last step to the first."""
+        y, *_ = self.run(self._turned(arguments), None, None, **statics)
+        return _at(y, BACKWARDS, self.out).copy()
+
+    def backwards_back(self, cotangents, arguments, **statics):
+        """Its gradients for the arguments."""
+        turned = self._turned(cotangents, [self.out]), self._turned(arguments)
+        gradients = self.back(*turned, None, None, **statics)
+        return self._turned(gradients[: len(self.axes)])
+
+    def _turned(self, arrays, axes=None):
+        """The arrays in reverse time."""
+        pairs = zip(arrays, axes or self.axes, strict=True)
+        return tuple(_at(x, BACKWARDS, axis).copy() if axis else x for x, axis in pairs)
+
+    def _length(self, arguments) -> int:
+        return next(x.shape[axis] for x, axis in zip(arguments, self.axes, strict=True) if axis)
+
+    def _windows(self, arguments, ends) -> list[slice]:
+        """The steps of each sequence; ValueError if `ends` do not rise to the length."""
+        l = self._length(arguments)
+        ends = self._shared("ends", ends, l)
+        if ends != sorted(ends) or [0, *ends][-1] != l or min(ends, default=0) < 0:
+            wanted = f"whole numbers from 0 that rise to l={l}"
+            raise ValueError(f"{self.name}: `ends` must be {wanted}, got {_few(ends)}")
+        return [slice(*pair) for pair in pairwise([0, *ends])]
+
+    def _between(self, arguments, places) -> list[slice]:
+        """The steps between places; ValueError if they do not rise within the length."""
+        l = self._length(arguments)
+        places = self._shared("places", places, l)
+        if places != sorted(places) or not all(0 <= place <= l for place in places):
+            wanted = f"whole numbers that rise, from 0 to at most l={l}"
+            raise ValueError(f"{self.name}: `places` must be {wanted}, got {_few(places)}")
+        return [slice(*pair) for pair in pairwise([0, *places, l])]
+
+    def _shared(self, argument: str, numbers, l: int) -> list[int]:
+        """The numbers, which all members of a batch share; else a ValueError."""
+        members = numbers.reshape(math.prod(numbers.shape[:-1]), numbers.shape[-1])
+        if not (members == members[:1]).all():
+            raise ValueError(f"{self.name}: `{argument}` must be the same for the whole batch")
+        return members[0].tolist() if len(members) else [l] * numbers.shape[-1]
+
+    def _cut(self, arrays, window: slice, axes=None):
+        """The steps of a window, of the arrays that have an axis of time."""
+        pairs = zip(arrays, axes or self.axes, strict=True)
+        return tuple(_at(x, window, axis) if axis else x for x, axis in pairs)
+
+    def _state(self, states, i: int):
+        """State number i."""
+        return _at(states, i, -self.rank - 1)
+
+    def _stacked(self, states):
+        """States with an axis for their numbers before the core axes."""
+        return np.stack(states, axis=-self.rank - 1)
+
+    def _gathered(self, found):
+        """Gradients of the pieces for the arguments: joined along time, or summed."""
+        parts = list(zip(*found, strict=True))[: len(self.axes)]
+        return [
+            np.concatenate(part, axis=axis) if axis else sum(part[1:], part[0])
+            for part, axis in zip(parts, self.axes, strict=True)
+        ]
+
+    def _core(self, states):
+        return states.shape[states.ndim - self.rank - 1 :]
+
+
+def _at(array, index, axis: int):
+    """The array at an index or slice of one axis, which is counted from the end."""
+    return array[(..., index, *[slice(None)] * (-axis - 1))]
+
+
+def _few(numbers: list[int]) -> str:
+    """The numbers, at most eight."""
+    return str(numbers) if len(numbers) <= 8 else f"{str(numbers[:8])[:-1]}, …]"
