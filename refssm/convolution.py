@@ -35,7 +35,7 @@ from numpy.fft import fft, ifft, irfft, rfft
 from refssm._declaration.contract import FFT
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each
-from refssm.domains import impulse_responses, signals, taps, waveforms
+from refssm.domains import impulse_responses, resets, signals, taps, waveforms
 
 
 def causal_convolution_direct(u, k):
@@ -399,6 +399,65 @@ SHORT_CONVOLUTION = Operator(
 )
 short_convolution = SHORT_CONVOLUTION.checked(short_convolution)
 short_convolution_vjp = SHORT_CONVOLUTION.checked_vjp(short_convolution_vjp)
+
+
+def short_convolution_packed(u, k, resets):
+    """y_i = Σ_{j<t} k_j u_{i−j}, only over inputs since the last reset.
+
+    Signature ``(l),(t),(l)->(l)``: as `short_convolution`, for packed sequences. `resets` is true,
+    or an integer that is not 0, at the first step of each; the very first step needs none. Inputs
+    before are dropped, not multiplied by 0, so nothing leaks, not even NaN. TypeError if `resets`
+    has another type. Source: [lu2023structured].
+
+    >>> import refssm
+    >>> refssm.short_convolution_packed([1.0, 1.0, 1.0], [3.0, 5.0], [False, False, True])
+    array([3., 8., 3.])
+    """
+    shape = np.broadcast_shapes(_shape(u, k), (*resets.shape[:-1], u.shape[-1]))
+    y = np.zeros_like(u, shape=shape, dtype=np.result_type(u, k))
+    for j, same in enumerate(_same_sequence(resets, k.shape[-1])):
+        late = k[..., j, None] * u[..., : u.shape[-1] - j]
+        y[..., j:] = y[..., j:] + np.where(same, late, 0)
+    return y
+
+
+def _same_sequence(resets, t):
+    """For each lag j < t, whether inputs i − j and i ≥ j are of the same sequence."""
+    same = np.ones_like(resets)
+    for j in range(min(t, resets.shape[-1])):
+        yield same
+        same = same[..., 1:] & ~resets[..., 1 : resets.shape[-1] - j]
+
+
+def short_convolution_packed_vjp(dy, u, k, resets):
+    """As in `short_convolution_vjp`; nothing flows back over a reset.
+
+    Returns `(du, dk, None)`, shaped like `u` and `k`.
+    """
+    l, t = u.shape[-1], k.shape[-1]
+    kind = np.result_type(dy, u, k)
+    du, dk = np.zeros_like(dy, dtype=kind), []
+    for j, same in enumerate(_same_sequence(resets, t)):
+        late = np.where(same, dy[..., j:], 0)
+        du[..., : l - j] = du[..., : l - j] + k[..., j, None].conj() * late
+        product = np.where(same, u[..., : l - j].conj() * dy[..., j:], 0)
+        dk.append(product.sum(-1))
+    dk += [np.zeros_like(dy, shape=dy.shape[:-1], dtype=kind)] * (t - len(dk))
+    dk = np.stack(dk, axis=-1) if dk else np.zeros((*dy.shape[:-1], 0), kind)
+    return *unbroadcast_each((du, dk), (u, k)), None
+
+
+SHORT_CONVOLUTION_PACKED = Operator(
+    reference=short_convolution_packed,
+    signature="(l),(t),(l)->(l)",
+    inputs={"u": signals, "k": taps, "resets": resets},
+    batch="b d, d, b",
+    traits=frozenset({"causal", "linear:u", "linear:k"}),
+    citation="lu2023structured",
+    tags=("causal_conv1d_fn seq_idx", "causal_conv1d varlen", "packed depthwise conv1d"),
+)
+short_convolution_packed = SHORT_CONVOLUTION_PACKED.checked(short_convolution_packed)
+short_convolution_packed_vjp = SHORT_CONVOLUTION_PACKED.checked_vjp(short_convolution_packed_vjp)
 
 
 def short_convolution_stateful(u, k, s0):

@@ -19,6 +19,7 @@ from refssm.convolution import (
     CAUSAL_CONVOLUTION_DIRECT,
     CIRCULAR_CONVOLUTION,
     SHORT_CONVOLUTION,
+    SHORT_CONVOLUTION_PACKED,
     SHORT_CONVOLUTION_STATEFUL,
     SHORT_CONVOLUTION_STEP,
 )
@@ -247,6 +248,38 @@ def short_convolution(u, k):
 @mirror(SHORT_CONVOLUTION, WITH_HALVES)
 def short_convolution_vjp(dy, u, k):
     return unbroadcast_each(_direct_back(dy, u, k)[:2], (u, k))
+
+
+def _lags(u, k, resets):
+    """For each tap its number, and where the input so many steps before is of the same sequence."""
+    same = namespace(u).ones_like(resets)
+    for j in range(min(k.shape[-1], u.shape[-1])):
+        yield j, same
+        same = same[..., 1:] & ~resets[..., 1 : u.shape[-1] - j]
+
+
+@mirror(SHORT_CONVOLUTION_PACKED)
+def short_convolution_packed(u, k, resets):
+    """One pass over the signal for each tap."""
+    xp, l = namespace(u), u.shape[-1]
+    shape = np.broadcast_shapes(u.shape[:-1], k.shape[:-1], resets.shape[:-1])
+    y = xp.zeros((*shape, l), dtype=common(u, k))
+    for j, same in _lags(u, k, resets):
+        y[..., j:] += xp.where(same, k[..., j, None] * u[..., : l - j], 0)
+    return y
+
+
+@mirror(SHORT_CONVOLUTION_PACKED)
+def short_convolution_packed_vjp(dy, u, k, resets):
+    """Two passes for each tap."""
+    xp, l, kind = namespace(u), u.shape[-1], common(dy, u, k)
+    du = xp.zeros(dy.shape, dtype=kind)
+    dk = xp.zeros((*dy.shape[:-1], k.shape[-1]), dtype=kind)
+    for j, same in _lags(u, k, resets):
+        late = xp.where(same, dy[..., j:], 0)
+        du[..., : l - j] += k[..., j, None].conj() * late
+        dk[..., j] = xp.where(same, u[..., : l - j].conj() * dy[..., j:], 0).sum(-1)
+    return *unbroadcast_each((du, dk), (u, k)), None
 
 
 @mirror(SHORT_CONVOLUTION_STATEFUL, WITH_HALVES)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from refssm._declaration.operator import Operator
 from refssm._declaration.pieces import Pieces
+from refssm._declaration.stepping import Steps
 
 if TYPE_CHECKING:
     from refssm.domains import Domain
@@ -86,6 +87,11 @@ GRADIENTS = {
 RETURNS = "Returns `({gradients})`, shaped like the arguments."
 
 
+def follows_from_step(*_, **__):
+    """Stands for functions that follow from the step."""
+    raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class State:
     """What a recurrence carries from one step to the next."""
@@ -131,8 +137,6 @@ class Recurrence:
     """
 
     name: str
-    run: Callable[..., Any]
-    back: Callable[..., Any]
     signature: str  # of the form from rest
     inputs: Mapping[str, Domain]
     batch: str
@@ -146,12 +150,30 @@ class Recurrence:
     tags: Mapping[str, tuple[str, ...]]
     examples: Mapping[str, str]  # doctests, without the import
     step: Pair | None = None  # one step and its VJP, by hand; None if another recurrence has it
+    run: Callable[..., Any] = (
+        follows_from_step  # one step after the other, if there is no faster way
+    )
+    back: Callable[..., Any] = follows_from_step
     step_inputs: Mapping[str, Domain] = field(default_factory=dict)  # drawn otherwise for a step
     outputs: tuple[str, ...] = ("y",)
     linear_from_rest: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     traits: frozenset[str] = frozenset({"causal"})
     same_as: Recurrence | None = None  # the recurrence whose rounding errors count
+
+    def __post_init__(self):
+        if self.run is follows_from_step and self.step:
+            by_steps = self.by_steps(*self.step)
+            object.__setattr__(self, "run", by_steps.run)
+            object.__setattr__(self, "back", by_steps.back)
+
+    def by_steps(self, step: Callable, step_vjp: Callable) -> Steps:
+        """`run` and `back` from one step and its VJP."""
+        *dims, out, state = (
+            tuple(filter(None, d.split(",")))
+            for d in (*self._dims, self._output_dims, self.state.dims)
+        )
+        return Steps(step, step_vjp, dims, out, state, self._all_states)
 
     @cached_property
     def operators(self) -> tuple[Operator, ...]:
@@ -211,8 +233,10 @@ class Recurrence:
             "packed": Pair(packed, packed_vjp),
             **self._forms_by_pieces(run, back),
         }
+        by_steps = run.__module__ == Steps.__module__ and self.step
+        module = by_steps.forward.__module__ if by_steps else run.__module__
         return {
-            form: self._named(form, pair, run.__module__)
+            form: self._named(form, pair, module)
             for form, pair in made.items()
             if form in self.tags
         }

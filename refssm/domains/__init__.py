@@ -72,6 +72,7 @@ from refssm.domains.recurrences import (
     real_signals,
     resets,
     sequence_ends,
+    step_matrices,
     step_sizes,
     transitions,
 )
@@ -196,6 +197,7 @@ __all__ = [
     "stable",
     "state_matrices",
     "states",
+    "step_matrices",
     "step_sizes",
     "steps",
     "taps",

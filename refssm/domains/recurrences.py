@@ -43,6 +43,13 @@ contractions = Domain(
     structured={"close": ("nearly diagonal", "nearly symmetric")},
 )
 
+step_matrices = replace(
+    contractions,
+    summary="matrices for each step, whose rows sum to at most 1 in modulus: any, triangular, zero",
+    exponent=False,
+    decay=True,
+)
+
 transitions = replace(
     contractions,
     summary="matrices whose rows sum to at most 1 in modulus: any, triangular, diagonal, zero, and "

@@ -34,6 +34,16 @@ def short_convolution(u, k):
     return product(u, k, len(u))
 
 
+def short_convolution_packed(u, k, resets):
+    """Σ_j k_j u_{i−j}, up to the lag where the sequence begins."""
+    y, first = [], 0
+    for i in range(len(u)):
+        first = i if resets[i] else first
+        lags = range(min(len(k), i - first + 1))
+        y.append(sum((k[j] * u[i - j] for j in lags), 0 * u[i]))
+    return y
+
+
 def short_convolution_stateful(u, k, s0):
     """(s0(x) + x^t u(x)) k(x), coefficients from x^t on; and the last t inputs."""
     t, both = len(k), [*s0, *u]

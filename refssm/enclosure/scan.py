@@ -65,6 +65,42 @@ def dense_scan_from(A, b, x0):
     return [x.entries() for x in sums]
 
 
+def _dense(arguments, x0, resets):
+    """x_k = Σ_j (A_k ⋯ A_{j+1}) b_j back to the last reset, plus (A_k ⋯ A_0) x0."""
+    A, b = arguments
+    x = [_dense_state(A[: k + 1], b[: k + 1], x0, resets) for k in range(len(b))]
+    return x, x[-1] if x else x0
+
+
+def _dense_state(A, b, x0, resets):
+    k = len(b) - 1
+    if not b[k]:
+        return []
+    product, total = matrix(A[k]) ** 0, column(b[k])
+    while not resets[k]:
+        product *= matrix(A[k])
+        k -= 1
+        total += product * column(b[k] if k >= 0 else x0)
+        if k < 0:
+            break
+    return total.entries()
+
+
+dense_scan_varying, _dense_from, dense_scan_varying_packed, *_, _dense_step = forms(
+    _dense, "11", lambda A, b: [0] * len(b[0]) if b else []
+)
+
+
+def dense_scan_varying_from(A, b, x0):
+    """The states alone."""
+    return _dense_from(A, b, x0)[0]
+
+
+def dense_step(A, b, x):
+    """The state alone."""
+    return _dense_step(A, b, x)[0]
+
+
 def diagonal_ssm(a, B, C, D, u):
     """y_k = D u_k + Σ_{j≤k} C diag(a)^{k−j} B u_j."""
     return diagonal_ssm_stateful(a, B, C, D, u, [0] * len(a))[0]

@@ -27,6 +27,7 @@ from refssm.convolution import (
     CAUSAL_CONVOLUTION,
     CAUSAL_CONVOLUTION_DIRECT,
     SHORT_CONVOLUTION,
+    SHORT_CONVOLUTION_PACKED,
     SHORT_CONVOLUTION_STATEFUL,
     SHORT_CONVOLUTION_STEP,
 )
@@ -361,6 +362,40 @@ def short_convolution(u, k):
 def short_convolution_vjp(dy, u, k):
     du, dk, _ = _convolved_back(dy, u, k, _rest(u))
     return unbroadcast_each((du, dk), (u, k))
+
+
+@gufunc("(l),(t),(l)->(l)", flag=2)
+def _packed(u, k, resets, y):
+    """Σ_j k_j u_{i−j} over the inputs since the last reset."""
+    since = 0
+    for i in range(u.size):
+        since = 1 if resets[i] else since + 1
+        y[i] = 0
+        for j in range(min(k.size, since)):
+            y[i] += k[j] * u[i - j]
+
+
+@gufunc("(l),(l),(t),(l)->(l),(t)", flag=3)
+def _packed_back(dy, u, k, resets, du, dk):
+    """du_{i−j} += k_j* dy_i and dk_j += u_{i−j}* dy_i, over the same pairs."""
+    since = 0
+    for j in range(k.size):
+        dk[j] = 0
+    for i in range(u.size):
+        since, du[i] = 1 if resets[i] else since + 1, 0
+        for j in range(min(k.size, since)):
+            du[i - j] += np.conj(k[j]) * dy[i]
+            dk[j] += np.conj(u[i - j]) * dy[i]
+
+
+@mirror(SHORT_CONVOLUTION_PACKED)
+def short_convolution_packed(u, k, resets):
+    return _packed(u, k, resets)
+
+
+@mirror(SHORT_CONVOLUTION_PACKED)
+def short_convolution_packed_vjp(dy, u, k, resets):
+    return *unbroadcast_each(_packed_back(dy, u, k, resets), (u, k)), None
 
 
 @mirror(SHORT_CONVOLUTION_STATEFUL)

@@ -33,6 +33,13 @@ def short_convolution(u, k):
     return [mp.fsum(k_j * u[i - j] for j, k_j in enumerate(k) if j <= i) for i in range(len(u))]
 
 
+def short_convolution_packed(u, k, resets):
+    """The same for each sequence alone."""
+    begins = [i for i in range(len(u)) if i == 0 or resets[i]]
+    pieces = zip(begins, [*begins[1:], len(u)], strict=True)
+    return [y for start, end in pieces for y in short_convolution(u[start:end], k)]
+
+
 def short_convolution_stateful(u, k, s0):
     """The same with s0 before u; and the last t inputs."""
     t, past = len(k), [*s0, *u]

@@ -43,6 +43,21 @@ def dense_scan_from(A, b, x0):
     return x[1:]
 
 
+def dense_step(A, b, x):
+    """A x + b."""
+    return [y + r for y, r in zip(_product(A, x), b, strict=True)]
+
+
+dense_scan_varying, _dense_from, dense_scan_varying_packed, *_ = forms(
+    lambda A, b, x: 2 * (dense_step(A, b, x),), "11", lambda A, b: [0] * len(b[0]) if b else []
+)
+
+
+def dense_scan_varying_from(A, b, x0):
+    """x_k = A_k x_{k-1} + b_k, x_{-1} = x0."""
+    return _dense_from(A, b, x0)[0]
+
+
 def diagonal_ssm(a, B, C, D, u):
     """y_k = C x_k + D u_k, x_k = a x_{k-1} + B u_k, x_{-1} = 0."""
     return diagonal_ssm_stateful(a, B, C, D, u, [0] * len(a))[0]

@@ -2,15 +2,18 @@
 
     x_k = A x_{k-1} + b_k
 
-`A` is discrete and constant in time. One step costs n² multiplications; a diagonal system needs n.
+`A` is discrete, and constant in time or one matrix for each step. One step costs n²
+multiplications; a diagonal system needs n.
 """
 
 import numpy as np
 
 from refssm._declaration.operator import Operator
-from refssm._numerics.broadcasting import unbroadcast
+from refssm._declaration.recurrence import Pair, Recurrence, State
+from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each
 from refssm._numerics.contraction import einsum
-from refssm.domains import contractions, signals, states
+from refssm.domains import contractions, signals, states, step_matrices
+from refssm.scan.linear import MARKS
 
 
 def dense_scan(A, b):
@@ -119,3 +122,89 @@ DENSE_SCAN_FROM = Operator(
 )
 dense_scan_from = DENSE_SCAN_FROM.checked(dense_scan_from)
 dense_scan_from_vjp = DENSE_SCAN_FROM.checked_vjp(dense_scan_from_vjp)
+
+
+def dense_step(A, b, x):
+    """x ← A x + b, one step of the scan.
+
+    Signature ``(n,n),(n),(n)->(n)``: the matrix, the input and the state before; leading axes
+    broadcast. Returns the state after. Units, types and errors are those of `dense_scan`. Source:
+    [gu2022s4, §2.1].
+
+    >>> import refssm
+    >>> refssm.dense_step([[0.0, 1.0], [1.0, 0.0]], [1.0, 2.0], [3.0, 4.0])
+    array([5., 5.])
+    """
+    return _applied(A, x) + b
+
+
+def dense_step_vjp(dx_next, A, b, x):
+    """dA = dx' xᴴ,  db = dx',  dx = Aᴴ dx'.
+
+    Returns `(dA, db, dx)`, shaped like `A`, `b` and `x`.
+    """
+    db = dx_next.astype(np.result_type(dx_next, A, b, x))
+    dA = db[..., :, None] * x[..., None, :].conj()
+    return unbroadcast_each((dA, db, _applied(A.conj().swapaxes(-1, -2), db)), (A, b, x))
+
+
+DENSE_VARYING = Recurrence(
+    name="dense_scan_varying",
+    step=Pair(dense_step, dense_step_vjp),
+    signature="(l,n,n),(l,n)->(l,n)",
+    inputs={"A": step_matrices, "b": signals},
+    step_inputs={"A": contractions},
+    outputs=("x",),
+    batch="b, b",
+    state=State("x", "n", "b", states),
+    marks=MARKS,
+    linear=("b",),
+    doc="""x_k = A_k x_{k-1} + b_k along time, from rest.
+
+    Signature ``(l,n,n),(l,n)->(l,n)``: as `dense_scan`, with one matrix for each step. `x_0` is
+    `b_0` and does not depend on `A_0`. Types, units and errors are those of `dense_scan`. Source:
+    [blelloch1990prefix, §1.4.1].
+    """,
+    vjp_doc="""g_k = dx_k + A_{k+1}ᴴ g_{k+1};  db_k = g_k,  dA_k = g_k x_{k-1}ᴴ.""",
+    examples={
+        "plain": """
+        >>> A = [[[0.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]]
+        >>> refssm.dense_scan_varying(A, [[1.0, 2.0], [0.0, 0.0]])
+        array([[1., 2.],
+               [2., 1.]])
+        """,
+        "stateful": """
+        >>> refssm.dense_scan_varying_from([[[0.0, 1.0], [1.0, 0.0]]], [[0.0, 0.0]], [1.0, 2.0])
+        array([[2., 1.]])
+        """,
+        "packed": """
+        >>> A, b = [[[2.0]], [[2.0]], [[2.0]]], [[1.0], [1.0], [1.0]]
+        >>> refssm.dense_scan_varying_packed(A, b, [False, False, True]).ravel()
+        array([1., 3., 1.])
+        """,
+    },
+    citation="blelloch1990prefix, §1.4.1",
+    citation_of_packed="blelloch1990prefix, §1.5",
+    tags={
+        "plain": (
+            "associative_scan of matrices",
+            "time-varying linear recurrence",
+            "linear recurrence with a matrix for each step",
+        ),
+        "stateful": ("time-varying linear recurrence from a state",),
+        "packed": ("time-varying linear recurrence of packed sequences",),
+        "step": ("one step with a dense matrix",),
+    },
+)
+(
+    DENSE_SCAN_VARYING,
+    DENSE_SCAN_VARYING_FROM,
+    DENSE_SCAN_VARYING_PACKED,
+    DENSE_STEP,
+) = DENSE_VARYING.operators
+(
+    (dense_scan_varying, dense_scan_varying_vjp),
+    (dense_scan_varying_from, dense_scan_varying_from_vjp),
+    (dense_scan_varying_packed, dense_scan_varying_packed_vjp),
+    (dense_step, dense_step_vjp),
+) = DENSE_VARYING.public()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from refssm.scan import DENSE_SCAN, DENSE_SCAN_FROM
+from refssm.scan.dense import DENSE_VARYING
 from refssm_gpu._algebra.parts import adjoint, batch_of, conj
 from refssm_gpu._launching.arrays import Array, common, namespace, transposed, unbroadcast_each
 from refssm_gpu._launching.checked import mirror
@@ -81,3 +82,89 @@ def _like(first: Array, x: Array) -> Array:
     xp = namespace(x)
     wide = xp.broadcast_to(first, (*x.shape[:-2], *first.shape[-2:]))
     return xp.astype(wide, x.dtype, copy=False)
+
+
+# A matrix for each step, in log₂ l rounds
+#
+#     x_{2j+1} = A_{2j+1} A_{2j} x_{2j−1} + (b_{2j+1} + A_{2j+1} b_{2j})
+#     x_{2j}   = b_{2j} + A_{2j} x_{2j−1}
+#
+# A pair of steps begins anew if one of the two does; what came before is selected away, not
+# multiplied by 0.
+
+
+def _driven_varying(A: Array, b: Array, begins: Array) -> Array:
+    """x_k = A_k x_{k−1} + b_k, and b_k where a sequence begins; all with the same leading axes."""
+    xp, l = namespace(A, b), b.shape[-2]
+    if l < 2:
+        return b
+    n, even, odd = l // 2, slice(0, None, 2), slice(1, None, 2)
+    late, first = A[..., odd, :, :], begins[..., odd]
+    pairs = b[..., odd, :] + xp.where(
+        first[..., None], 0, _applied(late, b[..., even, :][..., :n, :])
+    )
+    x = xp.empty_like(b)
+    x[..., odd, :] = _driven_varying(
+        late @ A[..., even, :, :][..., :n, :, :], pairs, first | begins[..., even][..., :n]
+    )
+    x[..., even, :] = b[..., even, :]
+    after = _applied(A[..., 2::2, :, :], x[..., odd, :][..., : (l - 1) // 2, :])
+    x[..., 2::2, :] += xp.where(begins[..., 2::2, None], 0, after)
+    return x
+
+
+def _applied(A: Array, x: Array) -> Array:
+    """A_k x_k for every k."""
+    return (A @ x[..., None])[..., 0]
+
+
+def _full(arguments, x0, resets):
+    """The arguments, the state and the flags with all leading axes, of one type."""
+    A, b = arguments
+    xp, kind = namespace(b), common(A, b, x0)
+    given, ranks = ((A, b), (3, 2)) if x0 is None else ((A, b, x0), (3, 2, 1))
+    batch = batch_of(given, ranks) if resets is None else batch_of((*given, resets), (*ranks, 1))
+    l, n = b.shape[-2:]
+    start = xp.zeros((*batch, n), dtype=kind) if x0 is None else _wide(x0, (*batch, n), kind)
+    begins = xp.zeros((*batch, l), dtype=bool)
+    begins[..., :1] = x0 is None
+    begins = begins if resets is None else begins | resets
+    return _wide(A, (*batch, l, n, n), kind), _wide(b, (*batch, l, n), kind), start, begins
+
+
+def _wide(x: Array, shape, kind) -> Array:
+    return namespace(x).broadcast_to(x, shape).astype(kind)
+
+
+def _states_varying(A, b, start, begins):
+    """The states; the first one adds A_0 x0."""
+    xp, b = namespace(b), b.copy()
+    first = _applied(A[..., :1, :, :], start[..., None, :])
+    b[..., :1, :] += xp.where(begins[..., :1, None], 0, first)
+    return _driven_varying(A, b, begins)
+
+
+def _run(arguments, x0, resets):
+    return (_states_varying(*_full(arguments, x0, resets)),)
+
+
+def _back_varying(cotangents, arguments, x0, resets):
+    """g_k = dx_k + A_{k+1}ᴴ g_{k+1} by the same rounds in reverse time, and its products."""
+    (dx,), (A, b, start, begins) = cotangents, _full(arguments, x0, resets)
+    xp, reverse = namespace(b), (..., slice(None, None, -1))
+    x, back = _states_varying(A, b, start, begins), adjoint(A)
+    later = xp.concat([back[..., 1:, :, :], back[..., :1, :, :]], axis=-3)[..., ::-1, :, :]
+    ends = xp.concat([begins[..., 1:], xp.ones_like(begins[..., :1])], axis=-1)[reverse]
+    g = _driven_varying(later, dx.astype(x.dtype)[..., ::-1, :], ends)[..., ::-1, :]
+    before = xp.concat([start[..., None, :], x], axis=-2)[..., :-1, :]
+    dA = xp.where(begins[..., None, None], 0, g[..., :, None] * before[..., None, :].conj())
+    first = xp.where(begins[..., :1, None], 0, _applied(back[..., :1, :, :], g[..., :1, :]))
+    return unbroadcast_each((dA, g, first.sum(-2)), (*arguments, start if x0 is None else x0))
+
+
+(
+    (dense_scan_varying, dense_scan_varying_vjp),
+    (dense_scan_varying_from, dense_scan_varying_from_vjp),
+    (dense_scan_varying_packed, dense_scan_varying_packed_vjp),
+    (dense_step, dense_step_vjp),
+) = DENSE_VARYING.mirrors(_run, _back_varying, mirror)

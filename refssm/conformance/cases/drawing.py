@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from refssm._declaration.contract import TRACED
 from refssm._declaration.operator import Operator
+from refssm._declaration.recurrence import COUNT
 from refssm.conformance.cases import structured
 from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, NOWHERE, Case, Knob
 from refssm.conformance.cases.sizes import MATRIX_SIZE, of_matrices, powers_of
@@ -20,6 +21,7 @@ from refssm.domains import Domain
 SIZES = (1, 2, 3, 5, 16, 31, 32, 33, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 300)
 LONG = (1025, 2048, 4097) * 5  # lengths where no input has a length: some errors grow with it
 RANKS = (1, 2, 1, 3)  # ranks of a low-rank part
+SEQUENCES = (1, 2, 3, 5, 2, 3)  # packed sequences, or places; each takes a call of its own
 LARGE = (255, 256, 257, 300)  # drawn twice as often: four chunks of 64 or more
 THOROUGH = (*SIZES, 511, 513, 1000, 1024, 1025, 2048, 4097, 8192)
 BATCH = (1, 2, 3)
@@ -72,6 +74,8 @@ def cases(
         often = [s for s in LARGE if s in sizes_here] if first else [3, 5] * 18
         if dim == "r":
             sizes_here, often = [], [*RANKS]
+        if op.offsets and dim == COUNT:
+            sizes_here, often = [], [*SEQUENCES]
         if dim in op.static and not tame and not short and power == 1:
             often += [*LONG]
         room = left if power == 1 else isqrt(left)

@@ -32,6 +32,17 @@ def cut(op: Operator, arrays, window: slice) -> list[np.ndarray]:
     ]
 
 
+def shortened(op: Operator, arrays, dim: str, size: int) -> list[np.ndarray]:
+    """The arguments cut to `size` entries along every axis `dim`; offsets lie within."""
+    offsets = op.offsets if dim == op.leading else ()
+    return [
+        np.minimum(a, size)
+        if name in offsets
+        else a[(..., *(slice(size if d.lstrip("2") == dim else None) for d in dims))]
+        for name, a, dims in zip(op.inputs, arrays, op.input_dims, strict=True)
+    ]
+
+
 def in_window(op: Operator, y: np.ndarray, window: slice) -> np.ndarray:
     """The first output restricted to the steps in `window`."""
     return y[(..., window, *(slice(None),) * (len(op.output_dims[0]) - 1))]

@@ -1,6 +1,7 @@
 """Numba mirrors of refssm.scan.dense: the matrix column by column, its rows across SIMD lanes.
 
-The adjoint is the same kernel in reverse time, with Aᴴ.
+The adjoint is the same kernel in reverse time, with Aᴴ. Where each step has a matrix of its own, a
+row at a time is read as it lies in memory.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
@@ -9,11 +10,12 @@ The adjoint is the same kernel in reverse time, with Aᴴ.
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each
-from refssm.jit._compiling.gufunc import begun, gufunc
+from refssm.jit._compiling.gufunc import begun, gufunc, started
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit.scan.linear import at_rest
 from refssm.scan import DENSE_SCAN, DENSE_SCAN_FROM
 from refssm.scan.blocks import no_resets
+from refssm.scan.dense import DENSE_VARYING
 
 
 @gufunc("(n,n),(l,n),(n),(l)->(l,n)", flag=3)
@@ -71,3 +73,52 @@ def dense_scan_from_vjp(dx, A, b, x0):
     dA = np.swapaxes(g, -1, -2) @ before.conj()
     dx0 = (g[..., :1, :] @ np.swapaxes(AH, -1, -2)).sum(-2)
     return unbroadcast_each((dA, g, dx0), (A, b, x0))
+
+
+@gufunc("(l,n,n),(l,n),(n),(l)->(l,n)", flag=3)
+def _scan_varying(A, b, x0, resets, x):
+    """x_k = b_k at a reset, else A_k x_{k-1} + b_k."""
+    for k in range(b.shape[0]):
+        for i in range(x0.size):
+            x[k, i] = b[k, i]
+            if not resets[k]:
+                for j in range(x0.size):
+                    x[k, i] += A[k, i, j] * (x[k - 1, j] if k else x0[j])
+
+
+@gufunc("(l,n),(l,n,n),(l,n),(n),(l)->(l,n,n),(l,n),(n)", flag=4)
+def _scan_varying_back(dx, A, x, x0, resets, dA, g, dx0):
+    """g_k = dx_k + A_{k+1}ᴴ g_{k+1}, dA_k = g_k x_{k-1}ᴴ, and dx0 = A_0ᴴ g_0; zero at a reset."""
+    for i in range(x0.size):
+        dx0[i] = 0
+    for k in range(dx.shape[0] - 1, -1, -1):
+        for i in range(x0.size):
+            g[k, i] = dx[k, i] + dx0[i]
+        for i in range(x0.size):
+            dx0[i] = 0
+        for i in range(x0.size):
+            for j in range(x0.size):
+                dA[k, i, j] = 0
+                if not resets[k]:
+                    dA[k, i, j] = g[k, i] * np.conj(x[k - 1, j] if k else x0[j])
+                    dx0[j] += np.conj(A[k, i, j]) * g[k, i]
+
+
+def _run(arguments, x0, resets):
+    A, b = arguments
+    return (_scan_varying(A, b, *started(at_rest(A), x0, resets, b.shape[-2])),)
+
+
+def _back(cotangents, arguments, x0, resets):
+    (dx,), (A, b) = cotangents, arguments
+    x0, resets = started(at_rest(A), x0, resets, b.shape[-2])
+    x = _scan_varying(A, b, x0, resets)
+    return unbroadcast_each(_scan_varying_back(dx, A, x, x0, resets), (A, b, x0))
+
+
+(
+    (dense_scan_varying, dense_scan_varying_vjp),
+    (dense_scan_varying_from, dense_scan_varying_from_vjp),
+    (dense_scan_varying_packed, dense_scan_varying_packed_vjp),
+    (dense_step, dense_step_vjp),
+) = DENSE_VARYING.mirrors(_run, _back, mirror)

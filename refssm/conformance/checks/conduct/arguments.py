@@ -21,6 +21,7 @@ from refssm.conformance.calling.candidate import (
 from refssm.conformance.calling.one_call import EARLIER, REWRITTEN, Declined, Outcome
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.limits import holds_zero
+from refssm.conformance.cases.windows import shortened
 from refssm.conformance.checks.conduct.resized import large, other_values
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.verdict import WRITTEN, Verdict, worst_of, wrong
@@ -117,7 +118,7 @@ def _outcomes(candidate, case, beside_others=False):
     arrays, statics = candidate.given(case)
     cases = [("", arrays, statics, _before(candidate, case, arrays) if beside_others else None)]
     if op.leading and op.inputs and op.leading not in candidate.between:
-        short = _of_length_one(op, arrays)
+        short = shortened(op, arrays, op.leading, 1)
         cases.append((f"at {op.leading}=1 ", short, statics, short if beside_others else None))
     for bigger, at in large(candidate, case) if beside_others else ():
         given = bigger.arrays
@@ -144,17 +145,6 @@ def _before(candidate, case, arrays):
     """The values of earlier calls: others if there are any."""
     other = other_values(candidate, case)
     return arrays if other is None else other
-
-
-def _of_length_one(op, arrays):
-    """The arguments cut to length 1 along time."""
-    first = op.leading
-    return [
-        np.minimum(a, 1)
-        if name in op.offsets
-        else a[(..., *(slice(0, 1) if dim == first else slice(None) for dim in dims))]
-        for name, a, dims in zip(op.inputs, arrays, op.input_dims, strict=True)
-    ]
 
 
 def _blame(candidate, positions, what, kind="") -> Verdict:
@@ -190,15 +180,14 @@ def empty(candidate: Candidate, case: Case) -> Verdict:
     refuse_unusable(op, candidate.outputs(given, told))
     # parameters have ranges of their own, which may exclude 0
     for dim in [d for d in case.sizes if d not in op.parameters]:
-        arrays = [
-            a[(..., *(slice(0, 0) if d.lstrip("2") == dim else slice(None) for d in dims))]
-            for a, dims in zip(given, op.input_dims, strict=True)
-        ]
+        arrays = shortened(op, given, dim, 0)
         statics = {**told, dim: 0} if dim in told else told
         wanted = op.output_shapes(*arrays, **statics)
         outcome = candidate.outcome(arrays, statics)
         got = [getattr(y, "shape", None) for y in outcome.outputs]
         if outcome.status != "ok" or got != wanted:
+            if op.offsets and not _defined(op, arrays, statics):
+                continue  # no sequence, but steps
             came = outcome.message or f"returned shape {got}, want {wanted}"
             return Verdict("A", notes=(f"with {dim}=0 the call {came}",))
         verdict = _graded_if_defined(candidate, arrays, statics, outcome.outputs)
@@ -209,11 +198,18 @@ def empty(candidate: Candidate, case: Case) -> Verdict:
 
 def _graded_if_defined(candidate: Candidate, arrays, statics, outputs) -> Verdict:
     """The verdict on outputs for a size of zero; a pass where the definition refuses that size."""
-    try:
-        candidate.op.reference(*arrays, **statics)
-    except ValueError:  # a layer may need a channel, HiPPO a coefficient
+    if not _defined(candidate.op, arrays, statics):
         return PASS
     return candidate.grader.outputs(arrays, outputs, candidate.grader.expect(arrays, statics))
+
+
+def _defined(op, arrays, statics) -> bool:
+    """False if the definition refuses a size: a layer needs a channel, HiPPO a coefficient."""
+    try:
+        op.reference(*arrays, **statics)
+    except ValueError:
+        return False
+    return True
 
 
 def _about(what: str, verdict: Verdict) -> Verdict:

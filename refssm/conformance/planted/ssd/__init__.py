@@ -1,6 +1,7 @@
 """Planted bugs of state-space duality, sorted by operator and check."""
 
 from refssm.conformance.planted.cancelling import beside_forms
+from refssm.conformance.planted.pieces import planted_in
 from refssm.conformance.planted.planting import Planting
 from refssm.conformance.planted.ssd.chunks import CHUNKS
 from refssm.conformance.planted.ssd.forms import SEQUENCES
@@ -8,11 +9,14 @@ from refssm.conformance.planted.ssd.formula import FORMULA
 from refssm.conformance.planted.ssd.gradients import GRADIENTS
 from refssm.conformance.planted.ssd.state import STATE
 from refssm.conformance.planted.ssd.steps import STEPS
+from refssm.ssd.chunked import CHUNKED
+from refssm.ssd.recurrent import SSD
 
 USUAL = [Planting(op, "float32") for op in SEQUENCES]
 for _planting in USUAL:
     _planting.usual()
 _BUGS = [bug for p in (*USUAL, FORMULA, CHUNKS, STATE, STEPS, GRADIENTS) for bug in p.bugs]
 _BUGS += beside_forms("ssd")
+_BUGS += planted_in(SSD, "float32") + planted_in(CHUNKED, "float32")
 # those of one check side by side: what is expected of its cases is then worked out once
 BUGS = sorted(_BUGS, key=lambda bug: (bug.op, bug.caught_by))
