@@ -43,13 +43,6 @@ contractions = Domain(
     structured={"close": ("nearly diagonal", "nearly symmetric")},
 )
 
-step_matrices = replace(
-    contractions,
-    summary="matrices for each step, whose rows sum to at most 1 in modulus: any, triangular, zero",
-    exponent=False,
-    decay=True,
-)
-
 transitions = replace(
     contractions,
     summary="matrices whose rows sum to at most 1 in modulus: any, triangular, diagonal, zero, and "
@@ -62,6 +55,13 @@ transitions = replace(
     tame=("one", "unit"),
     textures=(*contractions.textures, "cycle"),
     tame_textures=("cycle",),  # the powers of other contractions underflow
+)
+
+step_matrices = replace(
+    transitions,
+    summary="a matrix for each step, rows of at most 1 in modulus: any, triangular, permutations",
+    exponent=False,
+    decay=True,
 )
 
 projections = Domain(

@@ -108,6 +108,7 @@ def _undecided(op: Operator, wanted, y, start: bool, poisoned) -> np.ndarray:
         rank = len(op.output_dims[0])
         steps = 2 if _fills(op) else 1
         only = slice(0, steps if "causal" in op.traits else wanted.shape[-rank] == 1)
+        only = slice(-steps, None) if "anticausal" in op.traits else only
         either[(..., only, *(slice(None),) * (rank - 1))] = True
     if poisoned is None:
         return either
@@ -139,7 +140,11 @@ def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, b
             place = (*place[:-1], 0)
         entry = f"{name}[{', '.join(map(str, place))}]"
         # From rest and at a reset a decay multiplies zero; programs differ in 0·NaN.
-        idle = domain.decay and _first_in_time(op, i, place) and not from_state(op)
+        idle = (
+            domain.decay
+            and _first_in_time(op, i, place, case.arrays[i].shape)
+            and not from_state(op)
+        )
         if not (idle or (op.discrete and (domain.decay or domain.exponent))):
             yield _with(case, i, place, np.nan), f"{entry} = NaN", domain.exponent
         if domain.meets:
@@ -194,10 +199,13 @@ def _contracted(op: Operator) -> set[str]:
     return repeated | {d for dims in op.input_dims for d in dims} - {*op.output_dims[0]}
 
 
-def _first_in_time(op: Operator, i: int, place) -> bool:
-    """True if an entry of argument i is at the first time step."""
+def _first_in_time(op: Operator, i: int, place, shape) -> bool:
+    """True if an entry of argument i is at the step that is taken first."""
     dims = op.input_dims[i]
-    return op.leading in dims and place[len(place) - len(dims) + dims.index(op.leading)] == 0
+    if op.leading not in dims:
+        return False
+    axis = len(place) - len(dims) + dims.index(op.leading)
+    return place[axis] == (shape[axis] - 1 if "anticausal" in op.traits else 0)
 
 
 def _with(case: Case, i: int, place, value) -> list[np.ndarray]:

@@ -13,6 +13,7 @@ from refssm.conformance.planted.planting import (
     of_each_result,
     of_result,
 )
+from refssm.conformance.planted.recurrences import RESETS
 from refssm.convolution import (
     BIDIRECTIONAL_CONVOLUTION,
     BIDIRECTIONAL_CONVOLUTION_SHIFTED,
@@ -20,6 +21,7 @@ from refssm.convolution import (
     CAUSAL_CONVOLUTION_DIRECT,
     CIRCULAR_CONVOLUTION,
     SHORT_CONVOLUTION,
+    SHORT_CONVOLUTION_PACKED,
     SHORT_CONVOLUTION_STATEFUL,
     SHORT_CONVOLUTION_STEP,
 )
@@ -471,6 +473,25 @@ plant(
     by="gradient[complex64]",
 )
 OF_SHORT.sort(key=lambda bug: bug.op)
+PACKED = Planting(SHORT_CONVOLUTION_PACKED, "float32")
+PACKED.usual()
+PACKED.plant(
+    *RESETS,
+    ("taps_reversed", "a correlation: the last tap for the newest input", {"k": back}),
+    ("one_step_late", "Σ_j k_j u_{i−1−j}", {"u": later}),
+    ("first_tap_lost", "Σ_{j>0} k_j u_{i−j}", {"k": lambda k: k - kept(k, 1)}),
+    ("input_dropped", "the first input of a sequence dropped", lambda right, u, k, resets:
+     right(np.where(resets, 0, u).astype(u.dtype), k, resets)),
+)  # fmt: skip
+PACKED.plant(
+    ("taps_reversed", "the gradient of the taps in reverse order", {"k": back}),
+    ("resets_ignored", "gradients flow over resets", lambda right, dy, u, k, resets:
+     right(dy, u, k, np.zeros_like(resets))),
+    ("in_float16", "the cotangent rounded to float16", {"dy": float16}),
+    by="gradient",
+)  # fmt: skip
 
 
-BUGS = [bug for p in (DIRECT, TRANSFORM, CIRCULAR, BOTH, SHIFTED) for bug in p.bugs] + OF_SHORT
+BUGS = [
+    bug for p in (DIRECT, TRANSFORM, CIRCULAR, BOTH, SHIFTED, PACKED) for bug in p.bugs
+] + OF_SHORT

@@ -1,5 +1,7 @@
 """Honest short convolutions: by NumPy, by SciPy, by windows, in other orders, step by step."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import signal
@@ -8,6 +10,7 @@ from honest import Honest
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.convolution import (
     SHORT_CONVOLUTION,
+    SHORT_CONVOLUTION_PACKED,
     SHORT_CONVOLUTION_STATEFUL,
     SHORT_CONVOLUTION_STEP,
 )
@@ -142,13 +145,43 @@ def of_length_one_vjp(dy, ds, u, k, s):
     return du[..., 0], dk, ds
 
 
+def each_sequence(sums):
+    """Every packed sequence of every row by itself."""
+
+    def convolution(u, k, resets):
+        batch = np.broadcast_shapes(u.shape[:-1], k.shape[:-1], resets.shape[:-1])
+        u, k, resets = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (u, k, resets))
+        y = np.empty(u.shape, np.result_type(u, k))
+        for i in np.ndindex(*batch):
+            begins = [0, *(np.flatnonzero(resets[i][1:]) + 1), u.shape[-1]]
+            for start, end in pairwise(begins):
+                y[i][start:end] = from_rest(sums)(u[i][start:end], k[i]) if end > start else 0
+        return y
+
+    return convolution
+
+
+def packed_back(dy, u, k, resets):
+    """By the number of the sequence that each input belongs to; pairs of equal number count."""
+    number, l = np.cumsum(resets, axis=-1), u.shape[-1]
+    du, dk = np.zeros_like(dy), np.zeros((*dy.shape[:-1], k.shape[-1]), dy.dtype)
+    for j in reversed(range(min(k.shape[-1], l))):
+        same = number[..., j:] == number[..., : l - j]
+        du[..., : l - j] += np.where(same, dy[..., j:] * k[..., j, None].conj(), 0)
+        dk[..., j] = np.where(same, dy[..., j:] * u[..., : l - j].conj(), 0).sum(-1)
+    return *unbroadcast_each((du, dk), (u, k)), None
+
+
 SUMS = (longest_lag_first, numpy_convolve, finite_filter, by_steps)
 PLAIN, STATEFUL, STEP = SHORT_CONVOLUTION, SHORT_CONVOLUTION_STATEFUL, SHORT_CONVOLUTION_STEP
+PACKED = SHORT_CONVOLUTION_PACKED
 IMPLEMENTATIONS = [
     Honest(PLAIN.name, "windows", from_rest(windows), windows_vjp),
     *(Honest(PLAIN.name, sums.__name__, from_rest(sums)) for sums in SUMS),
     Honest(STATEFUL.name, "windows", from_inputs(windows), _windows_back),
     *(Honest(STATEFUL.name, sums.__name__, from_inputs(sums)) for sums in SUMS),
+    Honest(PACKED.name, "each_sequence", each_sequence(windows), packed_back),
+    Honest(PACKED.name, "each_by_numpy", each_sequence(numpy_convolve)),
     Honest(STEP.name, "rolled", rolled),
     Honest(STEP.name, "newest_first", newest_first),
     Honest(STEP.name, "of_length_one", of_length_one, of_length_one_vjp),

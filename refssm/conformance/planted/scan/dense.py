@@ -4,9 +4,17 @@ import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each
 from refssm.conformance.planted.arithmetic import bfloat16, float16
+from refssm.conformance.planted.recurrences import RESETS, starts
 from refssm.conformance.planted.scan import programs
 from refssm.conformance.planted.scan.programs import same, zero
-from refssm.scan import DENSE_SCAN, DENSE_SCAN_FROM
+from refssm.scan import (
+    DENSE_SCAN,
+    DENSE_SCAN_FROM,
+    DENSE_SCAN_VARYING,
+    DENSE_SCAN_VARYING_FROM,
+    DENSE_SCAN_VARYING_PACKED,
+    DENSE_STEP,
+)
 
 
 def applied(A, x):
@@ -138,3 +146,75 @@ FROM = {
 }  # fmt: skip
 DENSE = programs.planting(DENSE_SCAN, BOTH, adapt=programs.from_rest)
 DENSE_FROM = programs.planting(DENSE_SCAN_FROM, BOTH, FROM)
+
+
+def _within(size):
+    """Chunks of so many steps that do not go on from one another."""
+
+    def program(right, A, b, *more):
+        k = np.arange(b.shape[-2])
+        begins = ((k > 0) & (k % size == 0))[:, None, None]
+        return right(np.where(begins, 0, A).astype(A.dtype), b, *more)
+
+    return program
+
+
+ANY_MATRICES = {
+    "value": [
+        ("transposed", "Aᵀ for A", {"A": lambda A: A.mT}),
+        ("diagonal", "the diagonals of the matrices",
+         {"A": lambda A: A * np.eye(A.shape[-1], dtype="f4")}),
+        ("lower_triangle", "the lower triangles of the matrices",
+         {"A": lambda A: np.tril(A).astype(A.dtype)}),
+        ("sign", "b subtracted", {"b": np.negative}),
+        ("state_forgotten", "x_k = b_k", {"A": zero}),
+        ("matrix_in_bfloat16", "the matrices rounded to bfloat16", {"A": bfloat16}),
+        ("matrix_in_float16", "the matrices rounded to float16", {"A": float16}),
+        ("symmetrized", "the symmetric parts of the matrices", {"A": lambda A: (A + A.mT) / 2}),
+        ("shrunk", "A times 1 − 1e-4, for safety",
+         {"A": lambda A: A * A.real.dtype.type(1 - 1e-4)}),
+    ],
+    "value[complex64]": [
+        ("conjugate", "A* for A", {"A": np.conj}),
+        ("hermitian", "Aᴴ for A", {"A": lambda A: A.mT.conj()}),
+    ],
+    "gradient": [
+        ("sign", "db with the other sign", {"b": np.negative}),
+        ("outer_product_turned", "dA transposed: x g for g xᴴ", {"A": lambda dA: dA.mT}),
+        ("matrix_missing", "dA = 0", {"A": zero}),
+    ],
+    "gradient[complex64]": [("conjugate", "dA*", {"A": np.conj})],
+}  # fmt: skip
+EACH_STEP = {
+    "value": [
+        ("input_late", "b_{k-1} in place of b_k", {"b": programs.late}),
+        ("matrix_late", "A_{k-1} in place of A_k", {"A": lambda A: np.roll(A, 1, -3)}),
+        ("matrix_early", "A_{k+1} in place of A_k", {"A": lambda A: np.roll(A, -1, -3)}),
+        ("matrix_of_second_step", "one matrix for all steps",
+         {"A": lambda A: np.broadcast_to(A[..., 1:2, :, :], A.shape) if A.shape[-3] > 1 else A}),
+        *((f"carry_lost_{n}", f"the carry lost at chunks of {n}", _within(n))
+          for n in (16, 64, 128)),
+    ],
+    "gradient": [
+        ("matrix_gradient_late", "dA of the step before", {"A": lambda dA: np.roll(dA, 1, -3)}),
+        ("in_float16", "the cotangent rounded to float16", {"dx": float16}),
+    ],
+}  # fmt: skip
+_STEP = {
+    "value": [*starts("x", 1), ("input_twice", "A x + 2 b", {"b": lambda b: 2 * b})],
+    "gradient": [
+        ("state_missing", "dx = 0", {"x": zero}),
+        ("in_float16", "the cotangent rounded to float16", {"dx_next": float16}),
+    ],
+}
+VARYING = [
+    programs.planting(DENSE_SCAN_VARYING, ANY_MATRICES, EACH_STEP),
+    programs.planting(
+        DENSE_SCAN_VARYING_FROM,
+        ANY_MATRICES,
+        EACH_STEP,
+        {"value": starts("x0", 1), "gradient": [("start_missing", "dx0 = 0", {"x0": zero})]},
+    ),
+    programs.planting(DENSE_SCAN_VARYING_PACKED, ANY_MATRICES, EACH_STEP, {"value": RESETS}),
+    programs.planting(DENSE_STEP, ANY_MATRICES, _STEP),
+]
