@@ -18,8 +18,8 @@ pytestmark = pytest.mark.short
 ROOT = Path(__file__).parent.parent
 WHEEL = sorted([*ROOT.glob("refssm/**/*.py"), *ROOT.glob("refssm_gpu/**/*.py")])
 MOST_IN_ROOT = 24
-# role folders: a file a family, a library or a subcommand
-ONE_FILE_EACH = ("refssm/subjects", "refssm/command")
+# role folders: a file a library
+ONE_FILE_EACH = ("refssm/subjects",)
 # what a user starts: imports, commands, the pytest plug-in
 ENTRIES = ("refssm", "refssm.__main__", "refssm.command", "refssm.conformance.pytest_plugin")
 ENTRIES += ("refssm_gpu",)

@@ -70,7 +70,7 @@ def bench(
     from refssm.bench.run import BenchSettings
     from refssm.bench.work import steps
     from refssm.bench.work.targets import asked
-    from refssm.command.held import today
+    from refssm.command.checked import today
     from refssm.conformance.file_errors import check_writable
 
     _check(sizes, dtype)
@@ -145,7 +145,7 @@ class _BenchRun:
         from refssm.bench.programs.program import missing
         from refssm.bench.results import lines
         from refssm.bench.run import Bench
-        from refssm.command.progress import ProgressBar
+        from refssm.command.spoken import ProgressBar
 
         self.bar, self.groups, self.grown = ProgressBar(), [], []
         self.started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import typer
 
-from refssm.command import checked, held, interrupts, known_list, page, spoken
+from refssm.command import checked, spoken, terminal, written
 from refssm.command import options as o
-from refssm.command.asked import TIMEOUT, Asked
+from refssm.command.options import TIMEOUT, Asked
 from refssm.command.saying import say
 
 FAILED, NOTHING = 1, 5
@@ -60,9 +60,9 @@ def verify(
     crew = ctx.with_resource(checked.started(ctx.params))  # before the imports of the judge
     run, spread = _Run(asked, seed, profile, voice, html), None
     try:
-        interrupts.release()
+        terminal.release()
         checked.check_inputs(run.settings, inputs)
-        known_list.check_new(write_known)
+        written.check_new_list(write_known)
         places = run.places(as_, inputs, output)
         spread = ctx.with_resource(checked.spread(crew, ctx.params))
         run.judge_all(places, against, inputs, output, spread, (as_, timeout, in_process))
@@ -72,7 +72,7 @@ def verify(
     spread.discard()
     result = run.end()
     if write_known is not None:
-        known_list.write(write_known, run.results)
+        written.write_known(write_known, run.results)
     return result
 
 
@@ -80,17 +80,17 @@ class _Run:
     """One run: its options, and the results so far."""
 
     def __init__(self, asked: Asked, seed: int, profile: str, voice: str, html: Path | None):
-        from refssm.command.progress import ProgressBar
+        from refssm.command.spoken import ProgressBar
 
         self.asked, self.json, self.started = asked, voice == spoken.JSON, time.perf_counter()
         settings = checked.settings_of(asked, seed, profile)
-        evidence, cases = page.asked(html), asked.ctx.params["cases"] or 0
+        evidence, cases = written.pictures_asked(html), asked.ctx.params["cases"] or 0
         preset, thin = asked.ctx.params["preset"], asked.ctx.params["allow_thin"]
         more = {"cases": cases, "preset": checked.preset(preset), "allow_thin": bool(thin)}
         more |= {"overrides": asked.told, "diagnose": True}
         self.settings = replace(settings, evidence=evidence, **more)
         self.html, self.told = html, []
-        self.known, self.narrowed = known_list.of(asked), asked.own_data
+        self.known, self.narrowed = written.known_failures(asked), asked.own_data
         self.bar, self.results = ProgressBar(), []
         self.report = spoken.Report(voice, self.bar)
 
@@ -119,12 +119,12 @@ class _Run:
         given, part = (against, inputs, spread, how), self.asked.part(target)
         self.bar.tick(f"importing {target}")
         try:
-            worker = held.worker_of(target, self.asked.told, output, **how)
+            worker = checked.worker_of(target, self.asked.told, output, **how)
         except Several as several:
             others = [operator for _, operator in several.parts]
             for place, _ in several.parts:
                 self.bar.tick(f"importing {place}")
-                worker = held.worker_of(place, self.asked.told, **how)
+                worker = checked.worker_of(place, self.asked.told, **how)
                 self._judge(worker, place, part, others, *given)
         else:
             self._judge(worker, target, part, (), *given)
@@ -135,7 +135,7 @@ class _Run:
         from refssm.conformance.running.settings import Session
 
         function = target.rpartition("::")[2] if others else ""
-        with worker, held.older_of(against, self.asked.told, **how) as older:
+        with worker, checked.older_of(against, self.asked.told, **how) as older:
             texts, where = checked.where(self.asked, worker, others)
             self.narrowed |= bool(texts)
             header = self._header(target, worker, [r for r in (where, inputs) if r])
@@ -186,12 +186,13 @@ class _Run:
             listed = self.known.path and str(self.known.path)
             more |= {"known_failures": listed, "complaints": complaints}
             more |= {"seed": self.settings.seed, "profile": self.settings.profile}
-            with interrupts.held():
+            with terminal.held():
                 typer.echo(records.document(self.results, **more))
         else:
             self.report.end(verdict, self.results, complaints, seconds)
         if not interrupted:
-            self.report.say(*page.written(self.html, verdict, self.results, self.told, seconds))
+            told = self.html, verdict, self.results, self.told, seconds
+            self.report.say(*written.write_page(*told))
         if complaints or any(r.failed for r in self.results):
             return FAILED
         passed = any(r.verdict == "pass" or r.known or r.tolerated for r in self.results)
