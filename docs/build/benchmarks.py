@@ -14,8 +14,7 @@ from selftest.stored import table
 
 from refssm.bench.growth import OF_TRANSFORMS, STEEPEST
 from refssm.bench.results import lines
-from refssm.bench.results.bars import bar_of, standing
-from refssm.bench.results.card_bars import standings, wanted
+from refssm.bench.results.bars import bar_of, standing, standings, wanted
 from refssm.bench.results.document import Document, read
 from refssm.bench.results.rows import WorkRows
 

@@ -12,10 +12,9 @@ from docs.build.benchmarks import card_tables
 from refssm.bench import run as running
 from refssm.bench.measuring.machine import Rates
 from refssm.bench.programs import program as programs
-from refssm.bench.programs.judged import Judge
-from refssm.bench.programs.program import MIRROR, ON_GPU, REFERENCE, Absent, Program, peers
+from refssm.bench.programs.program import MIRROR, ON_GPU, REFERENCE, Absent, Judge, Program, peers
 from refssm.bench.results import document, lines
-from refssm.bench.results.card_bars import CARD_BARS, standings, wanted
+from refssm.bench.results.bars import CARD_BARS, standings, wanted
 from refssm.bench.results.rows import Row, WorkRows
 from refssm.bench.run import Bench, BenchSettings
 from refssm.bench.work.inputs import case_of, drawn

@@ -6,11 +6,10 @@ from timed import group, row, work
 
 from refssm.bench.measuring.machine import Rates
 from refssm.bench.measuring.timing import Interval
-from refssm.bench.results import against, document, lines
+from refssm.bench.results import document, lines
 from refssm.bench.results.bars import standing
 from refssm.bench.results.document import Document
-from refssm.bench.results.points import panels
-from refssm.bench.results.rows import WorkRows
+from refssm.bench.results.rows import WorkRows, panels
 from refssm.bench.work.sizes import BARS, size_of
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.usage_error import UsageError
@@ -66,7 +65,7 @@ def test_a_file_that_is_no_run_is_one_sentence(tmp_path, what):
 
 
 def words(old, new):
-    return {c.label: c.word for c in against.compared(run(old), [new])}
+    return {c.label: c.word for c in document.compared(run(old), [new])}
 
 
 def test_doctored_times_are_faster_slower_same_or_undecided():
@@ -83,19 +82,19 @@ def test_doctored_times_are_faster_slower_same_or_undecided():
 
 def test_rows_that_only_one_run_has_are_undecided_and_say_so():
     old, new = group(), refused()
-    (first, *_), *_ = [list(against.compared(run(old), [new]))]
+    (first, *_), *_ = [list(document.compared(run(old), [new]))]
     assert (first.word, first.message) == ("undecided", "not in the old run")
     timed = WorkRows(new.work, [*group().rows, row("torch: two", *[1.0] * 7)])
-    last = list(against.compared(run(new), [timed]))[-1]
+    last = list(document.compared(run(new), [timed]))[-1]
     assert (last.word, last.message) == ("undecided", "failed in the old run")
-    assert against.counts(list(against.compared(run(old), [old]))) == "2 same"
+    assert document.counts(list(document.compared(run(old), [old]))) == "2 same"
 
 
 def test_another_machine_and_other_versions_are_said():
     new = {**MACHINE, "processor": "two", "versions": {"numpy": "2.5", "jax": "0.10"}}
-    assert against.differences(MACHINE, MACHINE) == []
-    assert against.differences(MACHINE, {**MACHINE, "load": 9}) == []
-    assert against.differences(MACHINE, new) == [
+    assert document.differences(MACHINE, MACHINE) == []
+    assert document.differences(MACHINE, {**MACHINE, "load": 9}) == []
+    assert document.differences(MACHINE, new) == [
         "processor: one before, two now",
         "versions: jax none before, 0.10 now",
         "versions: numpy 2.4 before, 2.5 now",

@@ -9,8 +9,8 @@ import pytest
 
 from refssm.bench.results.bars import standing
 from refssm.bench.results.rows import SKIPPED, Row, Work, WorkRows
-from refssm.bench.training import models, profile, steps
-from refssm.bench.training.models import StartingPoint, model_of, step_of
+from refssm.bench.training import profile, steps
+from refssm.bench.training.steps import StartingPoint, model_of, step_of
 from refssm.bench.work.steps import BARRED, DEPTH, SETTINGS, asked, bar_of
 from refssm.conformance.usage_error import UsageError
 from refssm.layers import operators
@@ -128,7 +128,7 @@ def test_the_same_model_in_jax_has_the_same_loss_and_gradients(setting):
     )
     for layer in jax_models.LAYERS[setting.layer].values():
         loss, theirs = jax_models.value_and_gradients(layer, DEPTH, given.parameters, u, labels)
-        assert abs(loss - models.cross_entropy(y, labels)) <= 64 * 2**-24 * abs(loss)
+        assert abs(loss - steps.cross_entropy(y, labels)) <= 64 * 2**-24 * abs(loss)
         for name, g in ours.items():
             # float32 sums over all entries of the batch, in two orders, through every block
             bound = 2**-24 * 64 * DEPTH * u.size * np.abs(g).max()

@@ -5,7 +5,7 @@ import pytest
 
 from refssm.bench.measuring.accuracy import Truth
 from refssm.bench.measuring.machine import described, rates
-from refssm.bench.measuring.memory import available, last_cache, peak_of
+from refssm.bench.measuring.timing import available, last_cache, peak_of
 from refssm.bench.work.flops import flops
 from refssm.bench.work.inputs import (
     beginning,
@@ -130,14 +130,14 @@ def test_the_peak_of_a_call_has_its_outputs_and_what_it_frees():
 
 
 def test_where_nothing_counts_memory_there_is_no_peak(monkeypatch, tmp_path):
-    from refssm.bench.measuring import memory
+    from refssm.bench.measuring import timing
 
-    monkeypatch.setattr(memory, "CLEAR", tmp_path / "absent" / "clear_refs")
-    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "absent")
-    monkeypatch.setattr(memory, "CACHE", tmp_path / "absent")
+    monkeypatch.setattr(timing, "CLEAR", tmp_path / "absent" / "clear_refs")
+    monkeypatch.setattr(timing, "MEMINFO", tmp_path / "absent")
+    monkeypatch.setattr(timing, "CACHE", tmp_path / "absent")
     assert peak_of(lambda: 1 / 0) is None
-    assert available() == memory.UNKNOWN
-    assert last_cache() == memory.USUAL_CACHE
+    assert available() == timing.UNKNOWN
+    assert last_cache() == timing.USUAL_CACHE
 
 
 def test_the_machine_has_rates_and_a_name():

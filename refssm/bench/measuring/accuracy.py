@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm._declaration.operator import Operator
-from refssm.bench.measuring.memory import available, peak_of
+from refssm.bench.measuring.timing import available, peak_of
 from refssm.bench.work.inputs import beginning, cotangents, of_batch
 from refssm.bench.work.sizes import Size
 from refssm.conformance.gauges.gauge import Gauge

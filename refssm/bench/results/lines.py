@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from refssm.bench.measuring.machine import Rates
 from refssm.bench.measuring.timing import Interval
-from refssm.bench.results.bars import standing
-from refssm.bench.results.card_bars import standings
+from refssm.bench.results.bars import standing, standings
 from refssm.bench.results.rows import Row, WorkRows
 
 HEADS = (

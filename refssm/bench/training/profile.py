@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from refssm.bench.training.models import StartingPoint, model_of
+from refssm.bench.training.steps import StartingPoint, model_of
 from refssm.bench.work.steps import SETTINGS, Setting
 from refssm.jit._compiling.cores import each_on_one_core
 from refssm.layers import operators
