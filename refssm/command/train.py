@@ -68,9 +68,9 @@ def train(
     if find_spec("safetensors") is None:
         raise UsageError("train needs safetensors: pip install safetensors scikit-learn")
     from refssm.command.trained import in_turn, spread
-    from refssm.training.errors import TrainingError
     from refssm.training.loop import Plan
     from refssm.training.setup import Setup
+    from refssm.training.tasks import TrainingError
 
     if workers > 1 and dask is not None:
         raise UsageError("--workers and --dask: both say where to train; leave one out")

@@ -16,10 +16,10 @@ from refssm.command.spoken import StepsBar
 from refssm.conformance.usage_error import UsageError
 from refssm.training import checkpoint
 from refssm.training.card import card
-from refssm.training.errors import TrainingError
 from refssm.training.loop import Diverged
 from refssm.training.run import Run, trained
 from refssm.training.setup import Setup
+from refssm.training.tasks import TrainingError
 
 FAILED, INTERRUPTED = 1, 2
 

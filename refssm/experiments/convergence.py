@@ -18,7 +18,7 @@ import numpy as np
 
 import refssm
 from refssm.experiments import systems
-from refssm.experiments.table import Table, told
+from refssm.experiments.systems import Table, told
 from refssm.gallery.drawing import figure, styled, written
 
 LENGTH, STEP = 512, 0.1  # steps of the kernels, and the step size of the diagonal systems

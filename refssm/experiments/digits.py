@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
-from refssm.experiments.table import Table
+from refssm.experiments.systems import Table
 from refssm.gallery.training import Curve, CurvePanel
 from refssm.gallery.training import draw as drawn
 from refssm.layers.catalog import LAYERS

@@ -15,7 +15,7 @@ import numpy as np
 
 import refssm
 from refssm.experiments import systems
-from refssm.experiments.table import Table, told
+from refssm.experiments.systems import Table, told
 from refssm.gallery.drawing import figure, styled, written
 
 NAMES = ("LegS", "LegS, normal part", "S4D-Lin", "S4D-Inv", "random, in the disc", "HOPE")

@@ -16,7 +16,7 @@ import numpy as np
 
 import refssm
 from refssm.experiments import systems
-from refssm.experiments.table import Table, told
+from refssm.experiments.systems import Table, told
 from refssm.gallery.drawing import figure, styled, written
 
 NAMES = ("LegS", "S4D-Lin", "S4D-Inv", "S5", "HOPE")

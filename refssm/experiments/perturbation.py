@@ -21,7 +21,7 @@ from refssm.bounds import (
     residue_perturbation_bound,
 )
 from refssm.experiments import systems
-from refssm.experiments.table import Table, told
+from refssm.experiments.systems import Table, told
 from refssm.gallery.drawing import figure, styled, written
 
 FRACTION = 0.01

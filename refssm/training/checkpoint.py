@@ -17,7 +17,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from refssm.training.errors import TrainingError
+from refssm.training.tasks import TrainingError
 
 VERSION = 1
 PARTS = ".refssm-*.part"  # files that are being written

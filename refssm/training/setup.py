@@ -11,9 +11,8 @@ from refssm.layers import operators
 from refssm.layers._parts.norms import NORMS
 from refssm.layers.catalog import NAMED
 from refssm.layers.model import Model
-from refssm.training.errors import TrainingError
 from refssm.training.loop import Plan, Trainer
-from refssm.training.tasks import TASKS
+from refssm.training.tasks import TASKS, TrainingError
 
 ROLES = ("reference", "jit")
 

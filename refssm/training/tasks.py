@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from refssm.training.errors import TrainingError
+
+class TrainingError(ValueError):
+    """The run cannot be as asked; the message is one sentence for the user."""
+
 
 TEST = 360  # of 1797 digits
 
