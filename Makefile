@@ -98,10 +98,11 @@ test-versions: .venv/testing  ## a few tests on Python 3.11, 3.12, 3.13, and wit
 subjects: .venv/testing  ## which clones of public repositories are in FOLDER, and at which commit each was judged
 	$(WITH_TESTS) $(BIN)/python -m selftest.subjects "$(FOLDER)"
 
-lint: .venv/developing  ## ruff and pyright, as CI runs them
+lint: .venv/developing  ## ruff and pyright, as CI runs them, and the lines of each room beside their budget
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
+	$(BIN)/python docs/build/budget.py
 
 soak: .venv/testing  ## 1000 seeds x 5 cases of every honest implementation; resumable; ONLY=dplr,nplr
 	$(ONE_THREAD) $(WITH_TESTS) $(BIN)/python -m selftest.soak --seeds 1000 --cases 5 --only "$(ONLY)"

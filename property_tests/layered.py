@@ -25,7 +25,7 @@ from refssm.layers.s4d import S4D_LAYER
 def started(layer, **options):
     """The layer with other options of its `init`; n is even, as Fourier's measure needs."""
 
-    def init(rng, *, h, n):
+    def init(rng, *, h, n=layer.sizes["n"]):
         return layer.init(rng, h=h, n=2 * n, **options)
 
     return replace(layer, name="-".join([layer.name, *options.values()]), init=init)

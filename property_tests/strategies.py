@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 from refssm._declaration.operator import Operator
 from refssm._declaration.signature import length_of
-from refssm.conformance.cases.filling import MEDLEY, Knob, beside, fill
+from refssm.conformance.cases.case import MEDLEY, Knob, beside, fill
 from refssm.conformance.cases.partners import following
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.number_types import number_type

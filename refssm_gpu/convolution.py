@@ -65,7 +65,7 @@ def circular_convolution_vjp(dy, u, k):
     return _gradients(_correlated(dy, u, k, max(u.shape[-1], 1)), (u, k))
 
 
-# ---- Bidirectional: both kernels as one, on a circle
+# Bidirectional: both kernels as one, on a circle
 #
 # Lag −j is lag p − j on a circle of p ≥ 2l − 1 points, so the kernel of the future goes to the end
 # of the period, backwards, and one convolution replaces two.
@@ -122,7 +122,7 @@ def _both_ways_back(dy: Array, u: Array, k: Array, kr: Array, shift: int) -> tup
     return *_gradients((du, dkernel), (u, k)), unbroadcast(own, kr)
 
 
-# ---- Circular convolution and its gradients on the period p, to which the others reduce
+# Circular convolution and its gradients on the period p, to which the others reduce
 #
 #     y = F⁻¹(F(u) F(κ)),   du = F⁻¹(F(κ)* F(dy)),   dκ = F⁻¹(F(u)* F(dy))
 #
@@ -176,7 +176,7 @@ def _signal(spectrum: Array, like: Array, p: int) -> Array:
     return xp.fft.ifft(spectrum, n=p) if is_complex(like) else real_signal(spectrum, p)
 
 
-# ---- Short kernels, and the direct sum
+# Short kernels, and the direct sum
 
 
 TILE = 1024  # outputs of a block

@@ -95,7 +95,7 @@ def _real_gradients(method, dk, w, B, C, dt):
     return unbroadcast_and_round(modes(method, w, B, C, dt).gradients(twice), (w, B, C, dt))
 
 
-# ---- DSS: zero-order hold with B = 1, and the softmax over time
+# DSS: zero-order hold with B = 1, and the softmax over time
 
 
 @mirror(DSS_EXP_KERNEL)
@@ -122,7 +122,7 @@ def dss_softmax_kernel_vjp(dk, w, C, dt, *, l):
     return unbroadcast_and_round((dw, dC, ddt), (w, C, dt))
 
 
-# ---- Coefficients and logarithms of all modes, in one launch
+# Coefficients and logarithms of all modes, in one launch
 
 
 HOLD, BILINEAR, SOFTMAX, RESOLVENT = range(4)  # as in modes.cuh
@@ -204,7 +204,7 @@ def modes(
     return made
 
 
-# ---- Exponential moving averages: every power by its logarithm
+# Exponential moving averages: every power by its logarithm
 
 
 _AVERAGES = Kernel(
@@ -249,7 +249,7 @@ def ema_kernel_vjp(dk, delta, alpha, beta, gamma, *, l):
     return unbroadcast_and_round(made, primals)
 
 
-# ---- Liquid kernels: powers by doubling, in double precision, rounded once
+# Liquid kernels: powers by doubling, in double precision, rounded once
 
 
 def _powers(a: Array, l: int) -> Array:
@@ -288,7 +288,7 @@ def liquid_kernel_vjp(dk, a, B, C, *, l, degree=2):
     return unbroadcast_and_round(gradients, (a, B, C))
 
 
-# ---- Shift kernels: a gather and a sum; entries from l = n on are zeros
+# Shift kernels: a gather and a sum; entries from l = n on are zeros
 
 
 @mirror(SHIFT_KERNEL)

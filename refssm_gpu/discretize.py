@@ -34,7 +34,7 @@ from refssm_gpu._algebra.parts import above, adjoint, conj, for_every, identity,
 from refssm_gpu._launching.arrays import Array, is_complex, namespace, real_type, unbroadcast
 from refssm_gpu._launching.checked import mirror
 
-# ---- Holds: e^{dt A}, and φ₁ and φ₂ applied to dt B only, not to I
+# Holds: e^{dt A}, and φ₁ and φ₂ applied to dt B only, not to I
 #
 # The reference exponentiates a block matrix of twice or three times the size; here H = dt B has m
 # columns, and a squaring is one product of n × n matrices and a thin one, two for the first-order
@@ -101,7 +101,7 @@ def discretize_mamba_vjp(dA_bar, dB_bar, A, B, dt):
     return _through_steps(dF, dB_bar, A, B, dt)
 
 
-# ---- Rational rules: batches of solves by cuBLAS
+# Rational rules: batches of solves by cuBLAS
 #
 # A singular matrix gives infinity or NaN instead of an error: the card is not asked for its
 # verdict.
@@ -188,7 +188,7 @@ def _through_steps(dF: Array, dH: Array, A: Array, B: Array, dt: Array) -> tuple
     return unbroadcast(h * dF, A), unbroadcast(h * dH, B), unbroadcast(ddt, dt)
 
 
-# ---- Diagonal systems, holds
+# Diagonal systems, holds
 
 
 def _exp(z: Array) -> Array:
@@ -260,7 +260,7 @@ def discretize_diagonal_mamba_vjp(dA_bar, dB_bar, w, B, dt):
     return unbroadcast(dt * dz, w), unbroadcast(dt[..., None] * dB_bar, B), unbroadcast(ddt, dt)
 
 
-# ---- Diagonal systems, rational rules
+# Diagonal systems, rational rules
 
 
 def _mapped(w, B, dt, alpha):
@@ -322,7 +322,7 @@ def discretize_diagonal_backward_vjp(dA_bar, dB_bar, w, B, dt):
     return _mapped_back(dA_bar, dB_bar, w, B, dt, 1)
 
 
-# ---- φ₁, φ₂ and their derivatives for scalars
+# φ₁, φ₂ and their derivatives for scalars
 #
 # Fewer terms than in refssm.discretize.phi, for there is no long double on a card. e^z − 1 of
 # complex z is written out: CuPy's `expm1` is relied on for real numbers only.

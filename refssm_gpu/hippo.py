@@ -42,7 +42,7 @@ def hippo_rescale_vjp(dA_scaled, dB_scaled, A, B, s):
     return unbroadcast(dA, A), unbroadcast(dB, B), unbroadcast(ds, s)
 
 
-# ---- Memories: states by log₂ l rounds of matrix products, no loop over time
+# Memories: states by log₂ l rounds of matrix products, no loop over time
 
 
 _zoh_vjp = discretize.discretize_zoh_vjp.__wrapped__  # without its checks
@@ -99,7 +99,7 @@ def hippo_project_legs_vjp(dc, u, *, n):
     return (unbroadcast(xp.reshape(xp.matrix_transpose(du), u.shape), u),)
 
 
-# ---- The memory of scaled Legendre polynomials from the memories of its parts
+# The memory of scaled Legendre polynomials from the memories of its parts
 #
 #     c([0, T]) = S(−1, T−1) c([0, T−1]) + S(T−1, 1) c([T−1, T])
 #
@@ -190,7 +190,7 @@ def _times_argument(g: Array, k: Array) -> Array:
     return xp.concat([none, raised], axis=-1) + xp.concat([shares[..., 1:], none], axis=-1)
 
 
-# ---- Reconstructions: the basis at all delays, then one matrix product
+# Reconstructions: the basis at all delays, then one matrix product
 #
 # Delays that the whole batch shares make one table for all states.
 
@@ -301,7 +301,7 @@ def _waves(c: Array, s: Array, window: float) -> tuple[Array, Array]:
     return xp.where(even, cosine, sine), rate * xp.where(even, -sine, cosine) / window
 
 
-# ---- Orthogonal polynomials by three-term recurrences
+# Orthogonal polynomials by three-term recurrences
 #
 #     (i + 1) P_{i+1}(x) = (2i + 1) x P_i(x) − i P_{i−1}(x)
 #     (i + 1) L_{i+1}(s) = (2i + 1 + α − s) L_i(s) − (i + α) L_{i−1}(s)

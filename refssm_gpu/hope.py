@@ -72,7 +72,7 @@ def hope_kernel_aliased_vjp(dk, h, dt, *, l):
     return unbroadcast_and_round(gradients, (h, dt))
 
 
-# ---- Σ_i h_i p_j^{i+1} at the warped nodes, and its adjoint: one launch each, for any n and l
+# Σ_i h_i p_j^{i+1} at the warped nodes, and its adjoint: one launch each, for any n and l
 #
 # All in double precision. cufinufft is not needed: half of the nodes and 21/16 multiply-adds for a
 # parameter are less than what it saves, up to many thousands of parameters.
@@ -143,7 +143,7 @@ def _at_nodes_back(dk, h, dt):
     return dh, xp.sum((dk * slope.conj()).real, axis=-1)
 
 
-# ---- Streams: a pipeline of one warp per row, no signal between stages
+# Streams: a pipeline of one warp per row, no signal between stages
 #
 # One kernel runs the cascade; one computes the gradients of h and dt from its signals. The backward
 # pass is the cascade in reverse time. A single step is a stream of length 1.
@@ -298,7 +298,7 @@ def hope_step_vjp(dy, dx_next, h, dt, u, x):
     return dh, ddt, du[..., 0], dx
 
 
-# ---- The kernel: what the stream answers to an impulse
+# The kernel: what the stream answers to an impulse
 #
 # The response is infinitely long, so no transform of samples of its spectrum gives its first l
 # steps. The pipeline of the stream takes n + l ticks, in double precision.
@@ -325,7 +325,7 @@ def hope_kernel_vjp(dk, h, dt, *, l):
     return unbroadcast_and_round((dh, slope / (2 * step)), (h, dt))
 
 
-# ---- Weights by recency
+# Weights by recency
 
 
 @mirror(HOPE_RECENCY_POWER)

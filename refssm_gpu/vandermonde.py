@@ -60,7 +60,7 @@ def vandermonde_kernel_real_vjp(dk, v, x, *, l):
     return tuple(2 * g for g in _gradients(real, v, x))
 
 
-# ---- Σ_n v_n e^{x_n k} and its transpose on the card
+# Σ_n v_n e^{x_n k} and its transpose on the card
 
 
 COLUMNS = 64  # of both tables' kernels, see vandermonde.cuh

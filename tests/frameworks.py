@@ -4,8 +4,7 @@ import numpy as np
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.one_call import call
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess, call
 from refssm.conformance.cases.ranges import Where
 from refssm.conformance.number_types import number_type
 from refssm.conformance.running.session import results_of

@@ -5,7 +5,7 @@ import numpy as np
 from refssm.command import code
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.ranges import parse
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.running.session import results_of

@@ -222,7 +222,7 @@ def test_the_second_gauge_of_an_adapted_scan_is_that_of_the_scan():
     for vjp in (False, True):
         ones = [np.ones((2, 2, 5))] * vjp
         own, plain = (
-            expect(o, [*ones, *x], {}, o.bare_vjp if vjp else None)[0].second
+            expect(o, [*ones, *x], {}, o.bare_vjp if vjp else None)[0].cumulated
             for o, x in ((op, theta), (scan, natural))
         )
         assert own is not None
@@ -252,8 +252,8 @@ def test_the_programs_that_measure_an_adapted_kernel_are_those_of_the_kernel(gra
 def test_further_programs_that_measure_an_adapted_kernel_are_composed_too():
     op = adapted(named("dplr_kernel"), (log_dt(),))
     (gauge,) = expect(op, ordinary_case(op, "complex64").arrays, {"l": 5})
-    assert gauge.again is not None
-    assert gauge.again().max() <= 64 * gauge.k0.max()
+    assert gauge.more_copies is not None
+    assert gauge.more_copies().max() <= 64 * gauge.k0.max()
 
 
 def test_beside_halves_other_arguments_are_real():

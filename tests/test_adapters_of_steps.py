@@ -14,7 +14,7 @@ from refssm.adapters import dt_and_A, log_dt, neg_exp
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named as named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.running.session import results_of

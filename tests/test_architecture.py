@@ -191,6 +191,17 @@ def test_every_operator_has_its_files_its_section_and_its_names(op):
     assert names <= set(refssm.__all__)
 
 
+@pytest.mark.parametrize("family", sorted({op.family for op in OPERATORS}))
+def test_the_pages_of_a_family_name_its_gpu_mirror_if_there_is_one(family):
+    pages = [
+        p for pat in ("{}.md", "{}_*.md") for p in ROOT.glob("docs/operators/" + pat.format(family))
+    ]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    mirrored = [op for op in OPERATORS if op.family == family and "gpu" not in op.lacks]
+    assert (f"refssm_gpu.{family}" in text) == bool(mirrored)
+    assert "no GPU mirror" not in " ".join(text.split()) or not mirrored
+
+
 def test_importing_refssm_loads_no_heavy_library():
     code = f"import refssm, sys; print([m for m in {NEVER_LOADED} if m in sys.modules])"
     for use in ("", "refssm.linear_scan; refssm.cauchy_kernel; "):

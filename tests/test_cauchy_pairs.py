@@ -8,8 +8,7 @@ import refssm.jit.cauchy as jit
 from refssm import cauchy
 from refssm._numerics.pairs import folded, paired
 from refssm.cauchy import CAUCHY_KERNEL, CAUCHY_KERNEL_PAIRS, cauchy_kernel, cauchy_kernel_pairs
-from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.filling import Knob
+from refssm.conformance.cases.case import Case, Knob
 from refssm.conformance.judging.certificate import adjoint_slip
 from refssm.conformance.judging.grading import judge
 from refssm.conformance.standard import C as ALLOWED

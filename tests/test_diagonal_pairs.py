@@ -6,8 +6,7 @@ import pytest
 import refssm
 import refssm.jit.diagonal as jit
 from refssm import diagonal, initial
-from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.filling import Knob
+from refssm.conformance.cases.case import Case, Knob
 from refssm.conformance.judging.certificate import adjoint_slip
 from refssm.conformance.judging.grading import judge
 from refssm.conformance.standard import C as ALLOWED

@@ -6,8 +6,7 @@ import pytest
 import refssm
 import refssm.jit.dplr as jit
 from refssm import dplr, initial
-from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.filling import Knob
+from refssm.conformance.cases.case import Case, Knob
 from refssm.conformance.gauges.gauge import gauges
 from refssm.conformance.gauges.tracked import Tracked
 from refssm.conformance.judging.certificate import adjoint_slip

@@ -5,8 +5,7 @@ import pytest
 from mpmath import mp
 from numba import njit
 
-from refssm.jit._vectors import exponential
-from refssm.jit._vectors import number as numbers
+from refssm.jit._vectors import exponential, formula
 from refssm.jit._vectors.formula import elementwise
 
 PRECISION = 40
@@ -207,7 +206,7 @@ def _artanh(w):
 
 @TYPES
 def test_the_coefficients_are_those_of_polynomials_at_chebyshevs_nodes(dtype):
-    number = {"float32": numbers.FLOAT32, "float64": numbers.FLOAT64}[dtype]
+    number = {"float32": formula.FLOAT32, "float64": formula.FLOAT64}[dtype]
     with mp.workdps(60):
         half = mp.log(2) / 2
         cases = {

@@ -7,7 +7,7 @@ from test_hope import normal
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, judge
 from refssm.hope import HOPE_KERNEL, HOPE_KERNEL_ALIASED, HOPE_TRANSFER
-from refssm.jit.hope import sums
+from refssm.jit.hope import warped
 
 OPERATORS = (HOPE_TRANSFER, HOPE_KERNEL, HOPE_KERNEL_ALIASED)
 each = pytest.mark.parametrize("op", OPERATORS, ids=str)
@@ -45,8 +45,8 @@ def test_groups_of_parameters_and_blocks_of_nodes_meet_without_a_gap(op, kind, n
 @each_kind
 @pytest.mark.parametrize("op", [HOPE_TRANSFER, HOPE_KERNEL_ALIASED], ids=str)
 def test_many_parameters_go_through_a_nonuniform_transform(op, kind, l, monkeypatch):
-    assert right(op, normal(sums.MANY, kind=kind), np.float64(0.3), l)
-    monkeypatch.setattr(sums, "MANY", 1)
+    assert right(op, normal(warped.MANY, kind=kind), np.float64(0.3), l)
+    monkeypatch.setattr(warped, "MANY", 1)
     assert all(right(op, normal(n, kind=kind), np.float64(0.3), l) for n in (1, 2, 9))
 
 
@@ -54,14 +54,14 @@ def test_many_parameters_go_through_a_nonuniform_transform(op, kind, l, monkeypa
 def test_rows_of_a_batch_have_steps_of_their_own(op, monkeypatch):
     h, dt = normal(3 * 5).reshape(3, 1, 5), np.array([0.1, 7.0])
     assert right(op, h, dt, 12)
-    monkeypatch.setattr(sums, "MANY", 1)
+    monkeypatch.setattr(warped, "MANY", 1)
     assert right(op, h, dt, 12)
 
 
 @pytest.mark.parametrize("MANY", [1, 1024])
 @each
 def test_nothing_is_made_of_nothing(op, MANY, monkeypatch):
-    monkeypatch.setattr(sums, "MANY", MANY)
+    monkeypatch.setattr(warped, "MANY", MANY)
     mirror, vjp = op.implementation("jit"), op.vjp("jit")
     assert mirror(np.ones((2, 3)), 1.0, l=0).shape == (2, 0)
     assert mirror(np.ones((2, 0)), 1.0, l=4).tolist() == [[0] * 4] * 2
@@ -72,4 +72,4 @@ def test_nothing_is_made_of_nothing(op, MANY, monkeypatch):
 
 def test_the_tables_of_a_length_are_not_written_to():
     with pytest.raises(ValueError, match="read-only"):
-        sums.angles(8)[0][0] = 1
+        warped.angles(8)[0][0] = 1

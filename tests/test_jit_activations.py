@@ -8,8 +8,8 @@ from mpmath import mp
 from refssm import activations as plain
 from refssm import norms as norms_
 from refssm.jit import activations, norms
-from refssm.jit._vectors.normal import CENTRE
-from refssm.jit._vectors.number import NUMBERS
+from refssm.jit._vectors.exponential import CENTRE
+from refssm.jit._vectors.formula import NUMBERS
 
 TYPES = pytest.mark.parametrize("dtype", ["float32", "float64"])
 ROUNDINGS = 16  # of an exponential, a division, a polynomial and some products

@@ -17,9 +17,8 @@ from refssm.cauchy import (
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, judge
 from refssm.dplr import DPLR_KERNEL
-from refssm.jit._vectors.tiles import COLUMNS, LANES, ROWS, correlate, product
-from refssm.jit.dplr.nodes import circle
-from refssm.jit.dplr.transfer import closest
+from refssm.jit._vectors.tables import COLUMNS, LANES, ROWS, correlate, product
+from refssm.jit.dplr.nodes import circle, closest
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 
 

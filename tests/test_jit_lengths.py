@@ -7,7 +7,7 @@ from refssm.bench.work.sizes import QUADRATIC
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import find
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.ranges import parse
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.checks.checks import types_of

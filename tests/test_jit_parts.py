@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numba import guvectorize, njit
 
-from refssm.jit._compiling import build, gufunc
 from refssm.jit._compiling import cache as disk
+from refssm.jit._compiling import gufunc, parts
 from refssm.jit._compiling.gufunc import GufuncKernel
 from refssm.jit._compiling.parts import part
 
@@ -77,7 +77,7 @@ def test_what_is_loaded_from_disk_is_what_was_compiled(cache, monkeypatch):
     u = np.arange(12.0).reshape(3, 4)[:, ::2]
     wanted = GufuncKernel(doubled, TYPES, SIGNATURE)(u, np.float64(5))
     cache()
-    monkeypatch.delattr(build, "compiled")
+    monkeypatch.delattr(parts, "compiled")
     assert np.array_equal(GufuncKernel(doubled, TYPES, SIGNATURE)(u, np.float64(5)), wanted)
 
 

@@ -7,8 +7,7 @@ import pytest
 from recurrences import TYPES, drawn, each_role, integers, random, same
 
 import refssm.jit.krylov as jit
-from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.filling import Knob
+from refssm.conformance.cases.case import Case, Knob
 from refssm.conformance.judging.certificate import adjoint_slip
 from refssm.conformance.judging.grading import judge
 from refssm.conformance.standard import C as ALLOWED

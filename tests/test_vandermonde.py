@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import refssm.jit.vandermonde as jit
-from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.filling import Knob
+from refssm.conformance.cases.case import Case, Knob
 from refssm.conformance.judging.certificate import adjoint_slip
 from refssm.conformance.judging.grading import judge
 from refssm.conformance.judging.verdict import kind_of

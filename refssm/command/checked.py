@@ -1,65 +1,18 @@
-"""Check options from the command line and the file: types, checks, ranges, targets.
-
-From these follow the objects that run the implementations to judge.
-"""
+"""Check options from the command line and the file: types, checks, ranges, targets."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from refssm._declaration.names import did_you_mean
-from refssm.command.options import Asked
+from refssm.command.asked import Asked
 
 if TYPE_CHECKING:
     from refssm.conformance.running.settings import Settings
     from refssm.conformance.spreading.crew import Crew
     from refssm.conformance.spreading.processes import Spread
-
-
-def today(target: str, operator: str = "") -> str:
-    """The target; one that has a plug-in's former name gets today's name, and a sentence says so.
-
-    `operator`: that of a saved failure, whose target may name no function.
-    """
-    from refssm.command.saying import say
-    from refssm.subjects import former
-
-    now = former.now(target, operator)
-    if now != target:
-        say(f"{target} is now {now}")
-    return now
-
-
-def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
-    """Runs a target's implementations: in a child process or here, or from a saved result."""
-    from refssm.conformance.calling.recorded import Recorded
-    from refssm.conformance.calling.worker import InProcess, Worker
-    from refssm.conformance.exchange import program
-    from refssm.conformance.running.settings import FOLDER
-
-    if output is not None:
-        return Recorded(name, output, {**told.get("usual", {}), **told}.get("layout", ""))
-    if target.startswith(program.PREFIX):
-        (command,) = shlex.split(target.removeprefix(program.PREFIX))
-        usual = told.get("usual", {})  # the file's framework and device apply to functions only
-        usual = {k: usual[k] for k in ("vjp", *program.TOLD) if k in usual}
-        own = {k: v for k, v in told.items() if k != "usual"}
-        return program.Programs(command, name, timeout, usual | own)
-    if in_process:
-        return InProcess.at(target, name, told, FOLDER)
-    return Worker(target, name, timeout, told)
-
-
-def older_of(target, told, **how):
-    """The same for an older implementation; a null context if there is none."""
-    from contextlib import nullcontext
-
-    if not target:
-        return nullcontext()
-    return worker_of(target, told | {"silent": True}, **how)
 
 
 def check_options(framework: str, config, no_config: bool, preset="", inputs=None) -> None:
@@ -220,3 +173,17 @@ def check_parallel(options: Mapping) -> None:
         raise UsageError("--workers 0: wanted 1 or more processes, or -1 for one per core")
     if workers != 1 and dask is not None:
         raise UsageError("--workers uses this machine, --dask uses a cluster: leave one out")
+
+
+def today(target: str, operator: str = "") -> str:
+    """The target; one that has a plug-in's former name gets today's name, and a sentence says so.
+
+    `operator`: that of a saved failure, whose target may name no function.
+    """
+    from refssm.command.saying import say
+    from refssm.subjects import former
+
+    now = former.now(target, operator)
+    if now != target:
+        say(f"{target} is now {now}")
+    return now

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from refssm.command.saying import CommandGroup
+from refssm.command.group import CommandGroup
 
 FORMATS = (".png", ".svg")
 

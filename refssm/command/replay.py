@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from refssm.command import interrupts
 from refssm.command import options as o
-from refssm.command import terminal
 
 FAILED, NOTHING = 1, 5
 
@@ -25,7 +25,8 @@ def replay(
     in_process: o.InThisProcess = False,
 ) -> int:
     """Judge one saved failure again; the exit code is 1 while it fails, 0 once it passes."""
-    from refssm.command.checked import older_of, today, worker_of
+    from refssm.command.checked import today
+    from refssm.command.verify import older_of, worker_of
     from refssm.conformance.calling.recorded import stored
     from refssm.conformance.diagnosis import kept_failure
     from refssm.conformance.exchange import program
@@ -55,10 +56,10 @@ def replay(
             result = again(session, failure, given, kept)
     except KeyboardInterrupt:
         if json:
-            with terminal.held():
+            with interrupts.held():
                 typer.echo(records.document([], interrupted=True, **settled))
         raise
-    with terminal.held():
+    with interrupts.held():
         if json:
             typer.echo(records.document([result], **settled))
         else:

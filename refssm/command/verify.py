@@ -1,141 +1,160 @@
 """`refssm verify`: judge the implementations in a file, a module, or a known library."""
 
+import shlex
 import time
-from dataclasses import replace
-from pathlib import Path
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
 
 import typer
 
-from refssm.command import checked, spoken, terminal, written
+from refssm.command import checked, interrupts, known_list, page, spoken
 from refssm.command import options as o
-from refssm.command.options import TIMEOUT, Asked
+from refssm.command.asked import TIMEOUT, Asked
 from refssm.command.saying import say
 
 FAILED, NOTHING = 1, 5
 
 
-def verify(
-    ctx: typer.Context,
-    targets: o.Targets = None,
-    as_: o.As = "",
-    subject: o.Subject = None,
-    against: o.Against = "",
-    exec_: o.Exec = "",
-    inputs: o.Inputs = None,
-    output: o.Output = None,
-    where: o.WhereText = None,
-    framework: o.Framework = "",
-    device: o.Device = "",
-    layout: o.AxesText = "",
-    vjp: o.Vjp = None,
-    ftz: o.Ftz = None,
-    deterministic: o.Deterministic = None,
-    kinds: o.KindsOfNumbers = "",
-    dtype: o.Dtype = None,
-    check: o.CheckName = None,
-    seed: o.Seed = 0,
-    profile: o.ProfileName = "default",
-    preset: o.PresetName = "",
-    cases: o.Cases = None,
-    workers: o.Workers = 1,
-    dask: o.Dask = None,
-    resume: o.Resume = False,
-    json: o.Json = False,
-    html: o.Html = None,
-    verbose: o.Verbose = False,
-    quiet: o.Quiet = False,
-    timeout: o.Timeout = TIMEOUT,
-    in_process: o.InThisProcess = False,
-    allow_thin: o.AllowThin = False,
-    known: o.KnownFile = None,
-    write_known: o.WriteKnown = None,
-    config: o.ConfigFile = None,
-    no_config: o.NoConfig = False,
-) -> int:
+@dataclass(frozen=True)
+class VerifyOptions:
+    """All options of `refssm verify`, as the command line or [tool.refssm] has them."""
+
+    targets: o.Targets = None
+    as_: o.As = ""
+    subject: o.Subject = None
+    against: o.Against = ""
+    exec_: o.Exec = ""
+    inputs: o.Inputs = None
+    output: o.Output = None
+    where: o.WhereText = None
+    framework: o.Framework = ""
+    device: o.Device = ""
+    layout: o.AxesText = ""
+    vjp: o.Vjp = None
+    ftz: o.Ftz = None
+    deterministic: o.Deterministic = None
+    kinds: o.KindsOfNumbers = ""
+    dtype: o.Dtype = None
+    check: o.CheckName = None
+    seed: o.Seed = 0
+    profile: o.ProfileName = "default"
+    preset: o.PresetName = ""
+    cases: o.Cases = None
+    workers: o.Workers = 1
+    dask: o.Dask = None
+    resume: o.Resume = False
+    json: o.Json = False
+    html: o.Html = None
+    verbose: o.Verbose = False
+    quiet: o.Quiet = False
+    timeout: o.Timeout = TIMEOUT
+    in_process: o.InThisProcess = False
+    allow_thin: o.AllowThin = False
+    known: o.KnownFile = None
+    write_known: o.WriteKnown = None
+    config: o.ConfigFile = None
+    no_config: o.NoConfig = False
+
+
+@o.with_options(VerifyOptions)
+def verify(ctx: typer.Context, given: VerifyOptions) -> int:
     """Judge an implementation: is it right, how accurate is it, and if wrong, where and why."""
-    del targets, subject, exec_, where, device, layout, vjp, ftz  # read through `Asked`
-    del deterministic, kinds, dtype, check, cases, known, workers, dask, resume, allow_thin
-    checked.check_options(framework, config, no_config, preset, inputs)
-    asked, voice = Asked(ctx, own_data=inputs is not None), spoken.of(verbose, quiet, json)
+    checked.check_options(
+        given.framework, given.config, given.no_config, given.preset, given.inputs
+    )
+    voice = spoken.of(given.verbose, given.quiet, given.json)
     crew = ctx.with_resource(checked.started(ctx.params))  # before the imports of the judge
-    run, spread = _Run(asked, seed, profile, voice, html), None
+    run, spread = _VerifyRun(ctx, given, voice), None
     try:
-        terminal.release()
-        checked.check_inputs(run.settings, inputs)
-        written.check_new_list(write_known)
-        places = run.places(as_, inputs, output)
+        interrupts.release()
+        checked.check_inputs(run.settings, given.inputs)
+        known_list.check_new(given.write_known)
+        places = run.places()
         spread = ctx.with_resource(checked.spread(crew, ctx.params))
-        run.judge_all(places, against, inputs, output, spread, (as_, timeout, in_process))
+        run.judge_all(places, spread)
     except KeyboardInterrupt:
         run.interrupted(spread)
         raise
     spread.discard()
     result = run.end()
-    if write_known is not None:
-        written.write_known(write_known, run.results)
+    if given.write_known is not None:
+        known_list.write(given.write_known, run.results)
     return result
 
 
-class _Run:
+class _VerifyRun:
     """One run: its options, and the results so far."""
 
-    def __init__(self, asked: Asked, seed: int, profile: str, voice: str, html: Path | None):
-        from refssm.command.spoken import ProgressBar
+    def __init__(self, ctx: typer.Context, given: VerifyOptions, voice: str):
+        from refssm.command.progress import ProgressBar
 
-        self.asked, self.json, self.started = asked, voice == spoken.JSON, time.perf_counter()
-        settings = checked.settings_of(asked, seed, profile)
-        evidence, cases = written.pictures_asked(html), asked.ctx.params["cases"] or 0
-        preset, thin = asked.ctx.params["preset"], asked.ctx.params["allow_thin"]
-        more = {"cases": cases, "preset": checked.preset(preset), "allow_thin": bool(thin)}
-        more |= {"overrides": asked.told, "diagnose": True}
-        self.settings = replace(settings, evidence=evidence, **more)
-        self.html, self.told = html, []
-        self.known, self.narrowed = written.known_failures(asked), asked.own_data
+        asked = Asked(ctx, own_data=given.inputs is not None)
+        self.asked, self.given, self.json = asked, given, voice == spoken.JSON
+        self.started = time.perf_counter()
+        self.settings = replace(
+            checked.settings_of(asked, given.seed, given.profile),
+            evidence=page.asked(given.html),
+            cases=given.cases or 0,
+            preset=checked.preset(given.preset),
+            allow_thin=given.allow_thin,
+            overrides=asked.told,
+            diagnose=True,
+        )
+        self.told: list[str] = []
+        self.known, self.narrowed = known_list.of(asked), asked.own_data
         self.bar, self.results = ProgressBar(), []
         self.report = spoken.Report(voice, self.bar)
 
-    def places(self, as_, inputs, output) -> list[str]:
+    def places(self) -> list[str]:
         """The targets; prints a line for each library that is not installed."""
-        places, absent = checked.targets(self.asked, as_, inputs, output)
+        places, absent = checked.targets(
+            self.asked, self.given.as_, self.given.inputs, self.given.output
+        )
         self.report.head(*absent)
         self.told += absent
         return places
 
-    def judge_all(self, places, *given) -> None:
+    def judge_all(self, places, spread) -> None:
         """Judge all targets, with progress on a terminal, once the judge has checked itself."""
         from refssm.conformance.judging.certificate import refuse_if_wrong
 
         refuse_if_wrong()
-        *given, (name, timeout, in_process) = given
-        how = {"name": name or None, "timeout": timeout, "in_process": in_process}
         with self.bar:
             for target in places:
-                self.judge(target, *given, **how)
+                self.judge(target, spread)
 
-    def judge(self, target, against, inputs, output, spread, **how) -> None:
+    @property
+    def how(self) -> dict:
+        """How implementations are found and called."""
+        given = self.given
+        timeout, here = given.timeout, given.in_process
+        return {"name": given.as_ or None, "timeout": timeout, "in_process": here}
+
+    def judge(self, target, spread) -> None:
         """Judge one target; of several functions of one operator, one after the other."""
         from refssm.conformance.usage_error import Several
 
-        given, part = (against, inputs, spread, how), self.asked.part(target)
+        part, told = self.asked.part(target), self.asked.told
         self.bar.tick(f"importing {target}")
         try:
-            worker = checked.worker_of(target, self.asked.told, output, **how)
+            worker = worker_of(target, told, self.given.output, **self.how)
         except Several as several:
             others = [operator for _, operator in several.parts]
             for place, _ in several.parts:
                 self.bar.tick(f"importing {place}")
-                worker = checked.worker_of(place, self.asked.told, **how)
-                self._judge(worker, place, part, others, *given)
+                self._judge(worker_of(place, told, **self.how), place, part, others, spread)
         else:
-            self._judge(worker, target, part, (), *given)
+            self._judge(worker, target, part, (), spread)
 
-    def _judge(self, worker, target, part, others, against, inputs, spread, how) -> None:
+    def _judge(self, worker, target, part, others, spread) -> None:
         """Judge what a worker found; prints each result as soon as it is known."""
         from refssm.conformance.running.session import trials_of
         from refssm.conformance.running.settings import Session
 
         function = target.rpartition("::")[2] if others else ""
-        with worker, checked.older_of(against, self.asked.told, **how) as older:
+        inputs, against = self.given.inputs, self.given.against
+        with worker, older_of(against, self.asked.told, **self.how) as older:
             texts, where = checked.where(self.asked, worker, others)
             self.narrowed |= bool(texts)
             header = self._header(target, worker, [r for r in (where, inputs) if r])
@@ -186,13 +205,14 @@ class _Run:
             listed = self.known.path and str(self.known.path)
             more |= {"known_failures": listed, "complaints": complaints}
             more |= {"seed": self.settings.seed, "profile": self.settings.profile}
-            with terminal.held():
+            with interrupts.held():
                 typer.echo(records.document(self.results, **more))
         else:
             self.report.end(verdict, self.results, complaints, seconds)
         if not interrupted:
-            told = self.html, verdict, self.results, self.told, seconds
-            self.report.say(*written.write_page(*told))
+            self.report.say(
+                *page.written(self.given.html, verdict, self.results, self.told, seconds)
+            )
         if complaints or any(r.failed for r in self.results):
             return FAILED
         passed = any(r.verdict == "pass" or r.known or r.tolerated for r in self.results)
@@ -210,3 +230,33 @@ def _unlike(header: str, before: list[str]) -> str:
     """The lines of a header that differ from the header before it."""
     known = before[-1].splitlines() if before else []
     return "\n".join(line for line in header.splitlines() if line not in known)
+
+
+def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
+    """Runs a target's implementations: in a child process or here, or from a saved result."""
+    from refssm.conformance.calling.finding import find, looking
+    from refssm.conformance.calling.one_call import InProcess
+    from refssm.conformance.calling.recorded import Recorded
+    from refssm.conformance.calling.worker import Worker
+    from refssm.conformance.exchange import program
+    from refssm.conformance.running.settings import FOLDER
+
+    if output is not None:
+        return Recorded(name, output, {**told.get("usual", {}), **told}.get("layout", ""))
+    if target.startswith(program.PREFIX):
+        (command,) = shlex.split(target.removeprefix(program.PREFIX))
+        usual = told.get("usual", {})  # the file's framework and device apply to functions only
+        usual = {k: usual[k] for k in ("vjp", *program.TOLD) if k in usual}
+        own = {k: v for k, v in told.items() if k != "usual"}
+        return program.Programs(command, name, timeout, usual | own)
+    if in_process:
+        with looking(target):
+            return InProcess(find(target, name, told), FOLDER)
+    return Worker(target, name, timeout, told)
+
+
+def older_of(target, told, **how):
+    """The same for an older implementation; a null context if there is none."""
+    if not target:
+        return nullcontext()
+    return worker_of(target, told | {"silent": True}, **how)

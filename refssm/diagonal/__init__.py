@@ -2,8 +2,8 @@
 
     K_k = Σ_n C_n Ā_n^k B̄_n,   k = 0 … l−1
 
-`discretized` computes Ā and B̄ by zero-order hold or the bilinear map (S4D), and `pairs` the same
-for conjugate pairs, twice the real part. `dss` has the two kernels of diagonal state spaces. `ema`
+`discretized` computes Ā and B̄ by zero-order hold or the bilinear map (S4D), and the same for
+conjugate pairs, twice the real part. `dss` has the two kernels of diagonal state spaces. `ema`
 is Mega's moving average; `liquid` multiplies inputs; `shift` is the system that only stores inputs.
 """
 
@@ -12,7 +12,6 @@ from refssm.diagonal.discretized import *
 from refssm.diagonal.dss import *
 from refssm.diagonal.ema import *
 from refssm.diagonal.liquid import *
-from refssm.diagonal.pairs import *
 from refssm.diagonal.shift import *
 
 export(globals())

@@ -9,8 +9,7 @@ exists for a matrix and for a diagonal A. A leading axis on `dt` gives one syste
 """
 
 from refssm._declaration.names import export
-from refssm.discretize.diagonal_hold import *
-from refssm.discretize.diagonal_rational import *
+from refssm.discretize.diagonal import *
 from refssm.discretize.hold import *
 from refssm.discretize.rational import *
 

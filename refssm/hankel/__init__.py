@@ -11,8 +11,6 @@ from refssm.hankel.diagonal import *
 from refssm.hankel.gramians import *
 from refssm.hankel.matrix import *
 from refssm.hankel.reduction import *
-from refssm.hankel.singular import *
-from refssm.hankel.supremum import *
 from refssm.hankel.transfer import *
 
 export(globals())

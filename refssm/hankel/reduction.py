@@ -14,8 +14,7 @@ H-infinity norm [glover1984].
 import numpy as np
 
 from refssm._numerics.balance import balanced
-from refssm.hankel.gramians import GRAMIANS, stable_system
-from refssm.hankel.singular import HANKEL_SINGULAR_VALUES
+from refssm.hankel.gramians import GRAMIANS, HANKEL_SINGULAR_VALUES, stable_system
 
 
 def numerical_rank(sigma, eps):

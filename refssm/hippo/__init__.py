@@ -6,14 +6,10 @@ the states.
 """
 
 from refssm._declaration.names import export
-from refssm.hippo.chebyshev import *
 from refssm.hippo.diagonal import *
-from refssm.hippo.fourier import *
-from refssm.hippo.laguerre import *
-from refssm.hippo.legendre import *
 from refssm.hippo.measure import *
 from refssm.hippo.memory import *
 from refssm.hippo.reconstruct import *
-from refssm.hippo.rescale import *
+from refssm.hippo.systems import *
 
 export(globals())

@@ -7,7 +7,7 @@ discrete poles from a ring [orvieto2023lru].
 import numpy as np
 from scipy.linalg import eigvalsh
 
-from refssm.hippo.entries import rows_and_columns, size
+from refssm.hippo.systems import rows_and_columns, size
 
 
 def s4d_lin(*, n):

@@ -11,7 +11,7 @@ the input.
 
 import numpy as np
 
-from refssm.hippo.entries import size
+from refssm.hippo.systems import size
 
 _STEP = 1e-40  # added to s times i: p_k' is an imaginary part, without a difference of numbers
 

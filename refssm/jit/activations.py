@@ -3,14 +3,11 @@
 Real arrays of single and double precision; the last axis is the row.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc allocates its outputs; pyright does not know that)
-
 import numpy as np
 
 from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit._compiling.parts import part
-from refssm.jit._vectors import exponential, normal
+from refssm.jit._vectors import exponential
 from refssm.jit._vectors.rows import adjacent
 
 KINDS = ("f4", "f8")
@@ -25,7 +22,7 @@ def beside(x):
 @part
 def _gelu_row(x, y):
     for i in range(x.size):
-        y[i] = normal.gelu(x[i])
+        y[i] = exponential.gelu(x[i])
 
 
 @gufunc("(n)->(n)", kinds=KINDS)
@@ -40,7 +37,7 @@ def gelu(x, y):
 @part
 def _gelu_back_row(dy, x, dx):
     for i in range(x.size):
-        dx[i] = dy[i] * normal.gelu_slope(x[i])
+        dx[i] = dy[i] * exponential.gelu_slope(x[i])
 
 
 @gufunc("(n),(n)->(n)", kinds=KINDS)

@@ -3,9 +3,6 @@
 Single precision is computed in double and rounded once; real arguments are computed as complex.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc allocates its outputs; pyright does not know that)
-
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each
@@ -13,10 +10,8 @@ from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS, TRANSFER, TRANSFER_D
 from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
-from refssm.jit.cauchy.division import quotient
+from refssm.jit.cauchy import eliminate, quotient
 from refssm.jit.krylov import krylov_kernel, krylov_kernel_vjp
-
-DOUBLE = "c16"
 
 
 @gufunc("(n)->(n,n)")
@@ -55,29 +50,6 @@ def markov_parameters_vjp(dh, A, B, C, *, l):
 
 
 @part
-def _eliminate(M, x):
-    """x becomes M⁻¹ x; M is overwritten."""
-    n = x.size
-    for i in range(n):
-        p = i
-        for j in range(i + 1, n):
-            if not abs(M[p, i]) >= abs(M[j, i]):  # a NaN is a pivot, as in numpy.argmax
-                p = j
-        for j in range(i, n):
-            M[i, j], M[p, j] = M[p, j], M[i, j]
-        x[i], x[p] = x[p], x[i]
-        for j in range(i + 1, n):
-            factor = quotient(M[j, i], M[i, i])
-            for k in range(i + 1, n):
-                M[j, k] -= factor * M[i, k]
-            x[j] -= factor * x[i]
-    for i in range(n - 1, -1, -1):
-        for k in range(i + 1, n):
-            x[i] -= M[i, k] * x[k]
-        x[i] = quotient(x[i], M[i, i])
-
-
-@part
 def _shifted(A, s, M):
     for i in range(A.shape[0]):
         for j in range(A.shape[0]):
@@ -96,7 +68,7 @@ def _response(M, x, B, C, D):
     """D + C x with x = M⁻¹ B; M is used up."""
     for n in range(B.size):
         x[n] = B[n]
-    _eliminate(M, x)
+    eliminate(M, x)
     G = D[0]
     for n in range(B.size):
         G += C[n] * x[n]
@@ -110,14 +82,14 @@ def _both_ways(M, adjoint, x, g, dG, B, C):
         x[i], g[i] = B[i], np.conj(C[i]) * dG
         for j in range(B.size):
             adjoint[i, j] = np.conj(M[j, i])
-    _eliminate(M, x)
-    _eliminate(adjoint, g)
+    eliminate(M, x)
+    eliminate(adjoint, g)
 
 
 RESPONSES, BOTH_WAYS = "(n,n),(n),(n),(),(l)->(l)", "(l),(n,n),(n),(n),(l)->(l,n),(l,n)"
 
 
-@gufunc(RESPONSES, kinds=(DOUBLE,))
+@gufunc(RESPONSES, kinds=("c16",))
 def _transfer(A, B, C, D, s, G):
     M, x = np.empty_like(A), np.empty_like(B)
     for l in range(s.size):
@@ -125,7 +97,7 @@ def _transfer(A, B, C, D, s, G):
         G[l] = _response(M, x, B, C, D)
 
 
-@gufunc(RESPONSES, kinds=(DOUBLE,))
+@gufunc(RESPONSES, kinds=("c16",))
 def _transfer_discrete(A, B, C, D, z, G):
     M, x = np.empty_like(A), np.empty_like(B)
     for l in range(z.size):
@@ -133,7 +105,7 @@ def _transfer_discrete(A, B, C, D, z, G):
         G[l] = _response(M, x, B, C, D)
 
 
-@gufunc(BOTH_WAYS, kinds=(DOUBLE,))
+@gufunc(BOTH_WAYS, kinds=("c16",))
 def _transfer_back(dG, A, B, C, s, x, g):
     M, adjoint = np.empty_like(A), np.empty_like(A)
     for l in range(s.size):
@@ -141,7 +113,7 @@ def _transfer_back(dG, A, B, C, s, x, g):
         _both_ways(M, adjoint, x[l], g[l], dG[l], B, C)
 
 
-@gufunc(BOTH_WAYS, kinds=(DOUBLE,))
+@gufunc(BOTH_WAYS, kinds=("c16",))
 def _transfer_discrete_back(dG, A, B, C, z, x, g):
     M, adjoint = np.empty_like(A), np.empty_like(A)
     for l in range(z.size):

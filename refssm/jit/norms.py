@@ -4,9 +4,6 @@ Sums within a row are over SIMD lanes; gradients of scale and shift are sums ove
 matrix, in order, and then over matrices.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
-# (a gufunc allocates its outputs; pyright does not know that)
-
 from math import prod
 
 import numpy as np

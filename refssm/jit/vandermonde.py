@@ -6,19 +6,14 @@ products would drift, so an entry of a table is the product of one exponential f
 index in base 4. All in double precision; single precision is rounded once.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
-# (a gufunc allocates its outputs; pyright does not know that)
-
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import compiled
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
-from refssm.jit._vectors.tiles import COLUMNS, ROWS, product
+from refssm.jit._vectors.tables import COLUMNS, FUSED, REORDERED, ROWS, product
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
-
-FUSED, REORDERED = {"contract"}, {"contract", "reassoc"}
 
 
 @part
@@ -224,7 +219,6 @@ def vandermonde_kernel(v, x, *, l):
 
 @mirror(VANDERMONDE_KERNEL)
 def vandermonde_kernel_vjp(dk, v, x, *, l):
-    del l  # dk has it
     return _gradients(dk, v, x, 1)
 
 
@@ -253,5 +247,4 @@ def vandermonde_kernel_real(v, x, *, l):
 
 @mirror(VANDERMONDE_KERNEL_REAL)
 def vandermonde_kernel_real_vjp(dk, v, x, *, l):
-    del l  # dk has it
     return _gradients(dk.real, v, x, 2)

@@ -47,7 +47,7 @@ FUNCTIONS = {
     "norms": ("layer_norm", "rms_norm", "batch_norm"),
 }
 MIRRORED = {"jit": {"activations": ("gelu", "silu", "gate", "glu"), "norms": ("layer_norm",)}}
-CORES = {"jit": "_compiling.cores"}  # roles on cores, and the module with `each_on_one_core`
+CORES = {"jit": "_compiling.threads"}  # roles on cores, and the module with `each_on_one_core`
 
 
 def _with_vjp(names) -> list[str]:

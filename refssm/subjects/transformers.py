@@ -188,11 +188,11 @@ def few_steps(x):
 @cache
 def block(h, e, t, r, n):
     """A block of these sizes; the weights come with each call."""
-    config = MambaConfig(
+    config = MambaConfig(  # pyright: ignore[reportCallIssue]
         hidden_size=h, state_size=n, conv_kernel=t, time_step_rank=r, num_hidden_layers=1
     )
     config.intermediate_size = e
-    mixer = MambaMixer(config, 0, initialize_mixer_weights=False)  # pyright: ignore[reportCallIssue]
+    mixer = MambaMixer(config, 0, initialize_mixer_weights=False)
     return mixer.eval()
 
 

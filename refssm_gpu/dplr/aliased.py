@@ -40,7 +40,7 @@ def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
     return unbroadcast_and_round(found, arguments)
 
 
-# ---- Systems at their nodes, X = s (diag D + s P Qᴴ)⁻¹ B by Woodbury, forwards and backwards
+# Systems at their nodes, X = s (diag D + s P Qᴴ)⁻¹ B by Woodbury, forwards and backwards
 #
 # With s = 1 + z and D = s T, T = 2/dt i tan θ/2 − w at z = e^(−iθ):
 #

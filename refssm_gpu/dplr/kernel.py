@@ -41,7 +41,7 @@ def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):
     return unbroadcast_and_round((dw, dP, dQ, dB, dC, ddt), arguments)
 
 
-# ---- The bilinear map of A = diag w − P Qᴴ and its gradient, in double precision: small matrices
+# The bilinear map of A = diag w − P Qᴴ and its gradient, in double precision: small matrices
 #
 # (I − ½dt A)⁻¹ = diag R − ½dt R P V,   R = 1/(1 − ½dt w),   V = (I_r + ½dt QᴴRP)⁻¹ QᴴR
 # E = I − Ā = dt R P V − dt diag(R w),   I + Ā = 2 (I − ½dt A)⁻¹,   B̄ = (I − ½dt A)⁻¹ dt B
@@ -85,7 +85,7 @@ class Bilinear:
         return dw, -(dA @ Q), -(adjoint(dA) @ P), self.h * T, ddt
 
 
-# ---- C A^k B for k < l by doubling on E_m = I − A^m, forwards and backwards
+# C A^k B for k < l by doubling on E_m = I − A^m, forwards and backwards
 #
 #     E_2 = (I + A) E_1,   E_2m = 2 E_m − E_m²,   x A^m = x − x E_m
 #

@@ -52,7 +52,7 @@ def dense_scan_from_vjp(dx, A, b, x0):
     return unbroadcast_each((dA, g, dx0), (A, b, x0))
 
 
-# ---- A recurrence with one matrix for all times, in log₂ l rounds
+# A recurrence with one matrix for all times, in log₂ l rounds
 #
 #     x_{2j+1} = A² x_{2j−1} + (b_{2j+1} + A b_{2j}),   x_{2j} = b_{2j} + A x_{2j−1}
 #

@@ -105,7 +105,7 @@ def diagonal_ssm_varying_stateful_vjp(dy, dx, a, B, C, D, u, x0):
     return _gradients(dy, dx, (a, B, C, D, u), x0)
 
 
-# ---- Real outputs of complex modes, and both directions
+# Real outputs of complex modes, and both directions
 
 
 def _skipped_back(dy, D, u):

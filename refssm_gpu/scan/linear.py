@@ -1,4 +1,4 @@
-"""CuPy mirrors of refssm.scan.linear and .packed: one launch for each direction.
+"""CuPy mirrors of refssm.scan.linear: one launch for each direction.
 
 `scan` and `scan_back` are x_k = a_k x_{k-1} + b_k and its adjoint on the card, for all that contain
 a scan. The kernels are those of `linear_scan.cuh`. Where rows are too few for the card, time is cut
@@ -9,11 +9,13 @@ third scans all pieces at once.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM, LINEAR_SCAN_PACKED, LINEAR_STEP
+from refssm.scan import LINEAR_STEP
+from refssm.scan.linear import LINEAR
 from refssm_gpu._launching.arrays import (
     HALVES,
     Array,
@@ -30,40 +32,28 @@ from refssm_gpu._launching.checked import WITH_HALVES, mirror
 from refssm_gpu._launching.kernel import FIELDS, Instance, Kernel, record, target
 
 
-@mirror(LINEAR_SCAN, WITH_HALVES)
-def linear_scan(a, b):
-    """Halves are computed in single precision."""
-    return scan(a, b)
+def _run(arguments, x0, resets):
+    """All states; halves are computed in single precision."""
+    a, b = arguments
+    return (scan(a, b, x0, resets, at_rest=x0 is None),)
 
 
-@mirror(LINEAR_SCAN, WITH_HALVES)
-def linear_scan_vjp(dx, a, b):
-    da, db, _ = scan_back(dx, a, scan(a, b))
-    return unbroadcast_each((da, db), (a, b))
-
-
-@mirror(LINEAR_SCAN_FROM, WITH_HALVES)
-def linear_scan_from(a, b, x0):
-    return scan(a, b, x0, at_rest=False)
-
-
-@mirror(LINEAR_SCAN_FROM, WITH_HALVES)
-def linear_scan_from_vjp(dx, a, b, x0):
-    x = scan(a, b, x0, at_rest=False)
-    back = scan_back(dx, a, x, x0, at_rest=False)
+def _back(cotangents, arguments, x0, resets):
+    (dx,), (a, b) = cotangents, arguments
+    x = scan(a, b, x0, resets, at_rest=x0 is None)
+    back = scan_back(dx, a, x, x0, resets, at_rest=x0 is None)
+    if x0 is None:
+        return unbroadcast_each(back[:2], (a, b))
     da, db, dx0 = unbroadcast_each(back, (a, b, x0))
     return da, db, dx0.astype(x0.dtype, copy=False)  # of halves it was single precision
 
 
-@mirror(LINEAR_SCAN_PACKED, WITH_HALVES)
-def linear_scan_packed(a, b, resets):
-    return scan(a, b, resets=resets)
-
-
-@mirror(LINEAR_SCAN_PACKED, WITH_HALVES)
-def linear_scan_packed_vjp(dx, a, b, resets):
-    da, db, _ = scan_back(dx, a, scan(a, b, resets=resets), resets=resets)
-    return *unbroadcast_each((da, db), (a, b)), None
+(
+    (linear_scan, linear_scan_vjp),
+    (linear_scan_from, linear_scan_from_vjp),
+    (linear_scan_packed, linear_scan_packed_vjp),
+    _,
+) = LINEAR.mirrors(_run, _back, partial(mirror, types=WITH_HALVES))
 
 
 @mirror(LINEAR_STEP)
@@ -76,9 +66,6 @@ def linear_step(a, b, x):
 def linear_step_vjp(dx_next, a, b, x):
     db = dx_next.astype(common(dx_next, a, b, x))
     return unbroadcast_each((x.conj() * db, db, a.conj() * db), (a, b, x))
-
-
-# ---- The recurrence and its adjoint on the card
 
 
 BLOCK = 128

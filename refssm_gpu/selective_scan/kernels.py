@@ -209,7 +209,7 @@ def _states(s: Selective, plan: ScanPlan, x0: Array | None) -> Array:
     return before
 
 
-# ---- Arguments as the kernels take them: one type, channels beside each other
+# Arguments as the kernels take them: one type, channels beside each other
 #
 # The inner axis of the batch are the channels that share B and C: all last batch axes that B and C
 # lack. A block computes several of them. Without such an axis each channel has a block of its own.

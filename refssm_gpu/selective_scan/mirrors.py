@@ -1,124 +1,42 @@
-"""CuPy mirrors of selective scans, and of Mamba's: the same, with softplus, skip and gate."""
+"""CuPy mirrors of selective scans, and of Mamba's: the same, with softplus, skip and gate.
 
-from refssm.selective_scan import (
-    MAMBA_SCAN,
-    MAMBA_SCAN_PACKED,
-    MAMBA_SCAN_STATEFUL,
-    MAMBA_STEP,
-    SELECTIVE_SCAN,
-    SELECTIVE_SCAN_PACKED,
-    SELECTIVE_SCAN_STATEFUL,
-    SELECTIVE_STEP,
-)
+Halves are computed in single precision; a step is a scan of length 1.
+"""
+
+from functools import partial
+
+from refssm.selective_scan.mamba import MAMBA
+from refssm.selective_scan.selective import SELECTIVE
 from refssm_gpu._launching.arrays import in_type_of
 from refssm_gpu._launching.checked import WITH_HALVES, mirror
 from refssm_gpu.selective_scan.kernels import ScanArguments, gradients, scan
 
-
-@mirror(SELECTIVE_SCAN, WITH_HALVES)
-def selective_scan(u, dt, A, B, C):
-    """Halves are computed in single precision."""
-    return scan(ScanArguments(u, dt, A, B, C), at_rest=True)[0]
+HALVES_TOO = partial(mirror, types=WITH_HALVES)
 
 
-@mirror(SELECTIVE_SCAN, WITH_HALVES)
-def selective_scan_vjp(dy, u, dt, A, B, C):
-    return gradients(ScanArguments(u, dt, A, B, C, dy=dy), at_rest=True)
+def _run(arguments, x0, resets):
+    """The outputs, and the last state; C, D and z do not make it complex."""
+    y, x = scan(ScanArguments(*arguments, x0=x0, resets=resets), at_rest=x0 is None)
+    if x0 is None:
+        return (y,)
+    return y, in_type_of(x, *arguments[:4], *arguments[7:], x0)
 
 
-@mirror(SELECTIVE_SCAN_STATEFUL, WITH_HALVES)
-def selective_scan_stateful(u, dt, A, B, C, x0):
-    y, x = scan(ScanArguments(u, dt, A, B, C, x0=x0), at_rest=False)
-    return y, in_type_of(x, u, dt, A, B, x0)
+def _back(cotangents, arguments, x0, resets):
+    dy, dx = (*cotangents, None)[:2]
+    given = ScanArguments(*arguments, x0=x0, resets=resets, dy=dy)
+    return gradients(given, dx, at_rest=x0 is None)
 
 
-@mirror(SELECTIVE_SCAN_STATEFUL, WITH_HALVES)
-def selective_scan_stateful_vjp(dy, dx, u, dt, A, B, C, x0):
-    return gradients(ScanArguments(u, dt, A, B, C, x0=x0, dy=dy), dx, at_rest=False)
-
-
-@mirror(SELECTIVE_SCAN_PACKED, WITH_HALVES)
-def selective_scan_packed(u, dt, A, B, C, resets):
-    return scan(ScanArguments(u, dt, A, B, C, resets=resets), at_rest=True)[0]
-
-
-@mirror(SELECTIVE_SCAN_PACKED, WITH_HALVES)
-def selective_scan_packed_vjp(dy, u, dt, A, B, C, resets):
-    return *gradients(ScanArguments(u, dt, A, B, C, resets=resets, dy=dy), at_rest=True), None
-
-
-def _one_step(u, dt, A, B, C, x, dy=None):
-    """The arguments of a scan of length 1."""
-    u, dt, B, C = u[..., None], dt[..., None], B[..., None, :], C[..., None, :]
-    return ScanArguments(u, dt, A, B, C, x0=x, dy=None if dy is None else dy[..., None])
-
-
-@mirror(SELECTIVE_STEP, WITH_HALVES)
-def selective_step(u, dt, A, B, C, x):
-    """A scan of length 1."""
-    y, x_next = scan(_one_step(u, dt, A, B, C, x), at_rest=False)
-    return y[..., 0], in_type_of(x_next, u, dt, A, B, x)
-
-
-@mirror(SELECTIVE_STEP, WITH_HALVES)
-def selective_step_vjp(dy, dx_next, u, dt, A, B, C, x):
-    given = _one_step(u, dt, A, B, C, x, dy)
-    du, ddt, dA, dB, dC, dx = gradients(given, dx_next, at_rest=False)
-    return du[..., 0], ddt[..., 0], dA, dB[..., 0, :], dC[..., 0, :], dx
-
-
-# ---- Mamba's
-
-
-@mirror(MAMBA_SCAN, WITH_HALVES)
-def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
-    """Halves are computed in single precision."""
-    return scan(ScanArguments(u, dt, A, B, C, D, z, dt_bias), at_rest=True)[0]
-
-
-@mirror(MAMBA_SCAN, WITH_HALVES)
-def mamba_scan_vjp(dy, u, dt, A, B, C, D, z, dt_bias):
-    return gradients(ScanArguments(u, dt, A, B, C, D, z, dt_bias, dy=dy), at_rest=True)
-
-
-@mirror(MAMBA_SCAN_STATEFUL, WITH_HALVES)
-def mamba_scan_stateful(u, dt, A, B, C, D, z, dt_bias, x0):
-    y, x = scan(ScanArguments(u, dt, A, B, C, D, z, dt_bias, x0), at_rest=False)
-    return y, in_type_of(x, u, dt, A, B, dt_bias, x0)
-
-
-@mirror(MAMBA_SCAN_STATEFUL, WITH_HALVES)
-def mamba_scan_stateful_vjp(dy, dx, u, dt, A, B, C, D, z, dt_bias, x0):
-    return gradients(ScanArguments(u, dt, A, B, C, D, z, dt_bias, x0, dy=dy), dx, at_rest=False)
-
-
-@mirror(MAMBA_SCAN_PACKED, WITH_HALVES)
-def mamba_scan_packed(u, dt, A, B, C, D, z, dt_bias, resets):
-    return scan(ScanArguments(u, dt, A, B, C, D, z, dt_bias, resets=resets), at_rest=True)[0]
-
-
-@mirror(MAMBA_SCAN_PACKED, WITH_HALVES)
-def mamba_scan_packed_vjp(dy, u, dt, A, B, C, D, z, dt_bias, resets):
-    given = ScanArguments(u, dt, A, B, C, D, z, dt_bias, resets=resets, dy=dy)
-    return *gradients(given, at_rest=True), None
-
-
-def _one_mamba_step(u, dt, A, B, C, D, z, dt_bias, x, dy=None):
-    """The arguments of a scan of length 1."""
-    u, dt, z, B, C = u[..., None], dt[..., None], z[..., None], B[..., None, :], C[..., None, :]
-    return ScanArguments(u, dt, A, B, C, D, z, dt_bias, x, dy=None if dy is None else dy[..., None])
-
-
-@mirror(MAMBA_STEP, WITH_HALVES)
-def mamba_step(u, dt, A, B, C, D, z, dt_bias, x):
-    """A scan of length 1."""
-    y, x_next = scan(_one_mamba_step(u, dt, A, B, C, D, z, dt_bias, x), at_rest=False)
-    return y[..., 0], in_type_of(x_next, u, dt, A, B, dt_bias, x)
-
-
-@mirror(MAMBA_STEP, WITH_HALVES)
-def mamba_step_vjp(dy, dx_next, u, dt, A, B, C, D, z, dt_bias, x):
-    given = _one_mamba_step(u, dt, A, B, C, D, z, dt_bias, x, dy)
-    du, ddt, dA, dB, dC, dD, dz, ddt_bias, dx = gradients(given, dx_next, at_rest=False)
-    dB, dC = dB[..., 0, :], dC[..., 0, :]
-    return du[..., 0], ddt[..., 0], dA, dB, dC, dD, dz[..., 0], ddt_bias, dx
+(
+    (selective_scan, selective_scan_vjp),
+    (selective_scan_stateful, selective_scan_stateful_vjp),
+    (selective_scan_packed, selective_scan_packed_vjp),
+    (selective_step, selective_step_vjp),
+) = SELECTIVE.mirrors(_run, _back, HALVES_TOO)
+(
+    (mamba_scan, mamba_scan_vjp),
+    (mamba_scan_stateful, mamba_scan_stateful_vjp),
+    (mamba_scan_packed, mamba_scan_packed_vjp),
+    (mamba_step, mamba_step_vjp),
+) = MAMBA.mirrors(_run, _back, HALVES_TOO)

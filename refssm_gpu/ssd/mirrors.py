@@ -8,97 +8,43 @@ For float16 and bfloat16 states inside are float32, rounded once at the end; ten
 numbers of eleven bits.
 """
 
-from refssm.ssd import (
-    SSD_CHUNKED,
-    SSD_CHUNKED_PACKED,
-    SSD_CHUNKED_STATEFUL,
-    SSD_QUADRATIC,
-    SSD_RECURRENT,
-    SSD_RECURRENT_PACKED,
-    SSD_RECURRENT_STATEFUL,
-    SSD_STEP,
-)
+from functools import partial
+
+from refssm.ssd import SSD_QUADRATIC, SSD_STEP
+from refssm.ssd.chunked import CHUNKED
+from refssm.ssd.recurrent import SSD
 from refssm_gpu._launching.arrays import in_type_of, unbroadcast_and_round
 from refssm_gpu._launching.checked import WITH_HALVES, mirror
 from refssm_gpu.ssd.passes import gradients, scan, step, step_back
 
-
-@mirror(SSD_RECURRENT, WITH_HALVES)
-def ssd_recurrent(x, log_a, B, C):
-    return scan(x, log_a, B, C)[0]
+HALVES_TOO = partial(mirror, types=WITH_HALVES)
 
 
-@mirror(SSD_RECURRENT, WITH_HALVES)
-def ssd_recurrent_vjp(dy, x, log_a, B, C):
-    return gradients(dy, None, x, log_a, B, C)
-
-
-@mirror(SSD_RECURRENT_STATEFUL, WITH_HALVES)
-def ssd_recurrent_stateful(x, log_a, B, C, S0):
-    y, S = scan(x, log_a, B, C, S0, ends=True)
-    return y, in_type_of(S, x, log_a, B, S0)
-
-
-@mirror(SSD_RECURRENT_STATEFUL, WITH_HALVES)
-def ssd_recurrent_stateful_vjp(dy, dS, x, log_a, B, C, S0):
-    return gradients(dy, dS, x, log_a, B, C, S0)
-
-
-@mirror(SSD_QUADRATIC, WITH_HALVES)
-def ssd_quadratic(x, log_a, B, C):
-    return scan(x, log_a, B, C)[0]
-
-
-@mirror(SSD_QUADRATIC, WITH_HALVES)
-def ssd_quadratic_vjp(dy, x, log_a, B, C):
-    return gradients(dy, None, x, log_a, B, C)
-
-
-@mirror(SSD_CHUNKED, WITH_HALVES)
-def ssd_chunked(x, log_a, B, C, *, chunk):
+def _run(arguments, S0, resets, *, chunk=0):
     del chunk
-    return scan(x, log_a, B, C)[0]
+    x, log_a, B, C = arguments
+    y, S = scan(x, log_a, B, C, S0, resets, ends=S0 is not None)
+    return (y,) if S0 is None else (y, in_type_of(S, x, log_a, B, S0))
 
 
-@mirror(SSD_CHUNKED, WITH_HALVES)
-def ssd_chunked_vjp(dy, x, log_a, B, C, *, chunk):
+def _back(cotangents, arguments, S0, resets, *, chunk=0):
     del chunk
-    return gradients(dy, None, x, log_a, B, C)
+    dy, dS = (*cotangents, None)[:2]
+    more = () if S0 is None else (S0,)
+    return gradients(dy, dS, *arguments, *more, resets=resets)
 
 
-@mirror(SSD_CHUNKED_STATEFUL, WITH_HALVES)
-def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
-    del chunk
-    y, S = scan(x, log_a, B, C, S0, ends=True)
-    return y, in_type_of(S, x, log_a, B, S0)
-
-
-@mirror(SSD_CHUNKED_STATEFUL, WITH_HALVES)
-def ssd_chunked_stateful_vjp(dy, dS, x, log_a, B, C, S0, *, chunk):
-    del chunk
-    return gradients(dy, dS, x, log_a, B, C, S0)
-
-
-@mirror(SSD_CHUNKED_PACKED, WITH_HALVES)
-def ssd_chunked_packed(x, log_a, B, C, resets, *, chunk):
-    del chunk
-    return scan(x, log_a, B, C, resets=resets)[0]
-
-
-@mirror(SSD_CHUNKED_PACKED, WITH_HALVES)
-def ssd_chunked_packed_vjp(dy, x, log_a, B, C, resets, *, chunk):
-    del chunk
-    return *gradients(dy, None, x, log_a, B, C, resets=resets), None
-
-
-@mirror(SSD_RECURRENT_PACKED, WITH_HALVES)
-def ssd_recurrent_packed(x, log_a, B, C, resets):
-    return scan(x, log_a, B, C, resets=resets)[0]
-
-
-@mirror(SSD_RECURRENT_PACKED, WITH_HALVES)
-def ssd_recurrent_packed_vjp(dy, x, log_a, B, C, resets):
-    return *gradients(dy, None, x, log_a, B, C, resets=resets), None
+(
+    (ssd_recurrent, ssd_recurrent_vjp),
+    (ssd_recurrent_stateful, ssd_recurrent_stateful_vjp),
+    (ssd_recurrent_packed, ssd_recurrent_packed_vjp),
+    _,
+) = SSD.mirrors(_run, _back, HALVES_TOO)
+(
+    (ssd_chunked, ssd_chunked_vjp),
+    (ssd_chunked_stateful, ssd_chunked_stateful_vjp),
+    (ssd_chunked_packed, ssd_chunked_packed_vjp),
+) = CHUNKED.mirrors(_run, _back, HALVES_TOO)
 
 
 @mirror(SSD_STEP, WITH_HALVES)
@@ -113,3 +59,13 @@ def ssd_step_vjp(dy, dS_next, x, log_a, B, C, S):
     dx, dlog_a, dB, dC, dS = step_back(dy, dS_next, x, log_a, B, C, S)
     made = dx[..., 0, :], dlog_a[..., 0], dB[..., 0, :], dC[..., 0, :], dS
     return unbroadcast_and_round(made, (x, log_a, B, C, S))
+
+
+@mirror(SSD_QUADRATIC, WITH_HALVES)
+def ssd_quadratic(x, log_a, B, C):
+    return scan(x, log_a, B, C)[0]
+
+
+@mirror(SSD_QUADRATIC, WITH_HALVES)
+def ssd_quadratic_vjp(dy, x, log_a, B, C):
+    return gradients(dy, None, x, log_a, B, C)

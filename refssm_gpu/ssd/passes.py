@@ -238,7 +238,7 @@ def _unfolded(r: SsdRows, heads: int, made: tuple[Array, ...]) -> tuple[Array, .
     )
 
 
-# ---- Arguments as the kernels take them
+# Arguments as the kernels take them
 
 
 OF_X, OF_LOG_A, OF_B, OF_C, OF_S0, OF_RESETS = range(6)  # the order of the arguments in the mask

@@ -26,7 +26,7 @@ def module(monkeypatch, clocks):
 
 @pytest.fixture
 def card(module, clocks):
-    return module.Card(clock=clocks)
+    return module.BenchCard(clock=clocks)
 
 
 def call_on(clocks, python=PYTHON, kernel=KERNEL):
@@ -71,7 +71,7 @@ def test_more_than_the_second_level_cache_is_written_before_each_call(card, cloc
 
 def test_a_larger_cache_has_a_larger_buffer(module, monkeypatch, clocks):
     monkeypatch.setattr(module, "FLUSHED", 8)
-    assert module.Card(flushed=8).buffer.nbytes == 4 * fake_cuda.CACHE
+    assert module.BenchCard(flushed=8).buffer.nbytes == 4 * fake_cuda.CACHE
 
 
 def test_jax_is_timed_by_the_clock_of_the_processor_after_the_cache_was_made_cold(card, clocks):

@@ -20,7 +20,7 @@ from refssm.bench.run import Bench, BenchSettings
 from refssm.bench.work.inputs import case_of, drawn
 from refssm.bench.work.sizes import BARS, default_operators, size_of
 from refssm.catalog import OPERATORS
-from refssm.conformance.calling.calls.run import Run
+from refssm.conformance.calling.calls.run import CalledOnce
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.number_types import number_type
 from refssm.scan import LINEAR_SCAN
@@ -284,7 +284,7 @@ def test_torch_peers_make_their_tensors_where_their_arguments_are(name):
         if not isinstance(peer, Program) or peer.library != "torch" or "associative" in peer.label:
             continue  # the associative scan compiles, and not for this device
         op, size = peer.op, size_of(peer.op, "small")
-        run = Run(peer.found, number_type(size.dtype), False, False)
+        run = CalledOnce(peer.found, number_type(size.dtype), False, False)
         statics = case_of(op, size).statics
         given = [torch.from_numpy(np.array(a)) for a in run.entering(drawn(op, size), statics)]
         with torch.no_grad():

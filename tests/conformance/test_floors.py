@@ -17,9 +17,9 @@ FLOORS = (
     ("calling",),
     ("checks",),
     ("planted", "report", "project"),
-    ("diagnosis", "vectors", "doctor"),
+    ("diagnosis", "doctor"),
     ("running",),
-    ("spreading", "exchange", "pytest_plugin"),
+    ("spreading", "exchange", "vectors", "pytest_plugin"),
 )
 JUDGE = "refssm.conformance."
 

@@ -21,9 +21,9 @@ def held(arrays) -> Standard:
 def assert_right(op, mirror, *arrays, **statics):
     """The mirror's outputs are within the judge's bound of the reference's."""
     y = taken(mirror(*given(*arrays), **statics))
-    gauged = expect(op, arrays, statics, held=held(arrays))
+    gauged = expect(op, arrays, statics, standard=held(arrays))
     y = y if isinstance(y, tuple) else (y,)
-    verdict = grade_outputs(op, arrays, y, gauged, held=held(arrays))
+    verdict = grade_outputs(op, arrays, y, gauged, standard=held(arrays))
     assert verdict.ok, verdict
 
 
@@ -39,7 +39,7 @@ def assert_gradients_right(op, mirror_vjp, *arrays, **statics):
     gauged = expect(op, [dy, *arrays], statics, op.bare_vjp, held(arrays))
     for g, gauge, x in zip(found, gauged, arrays, strict=True):
         assert g.shape == x.shape
-        verdict = compare(g, gauge, g.dtype, held=held([g]))
+        verdict = compare(g, gauge, g.dtype, standard=held([g]))
         assert verdict.ok, verdict
 
 

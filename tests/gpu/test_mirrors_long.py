@@ -5,7 +5,7 @@ from kernel_judging import MIRRORED
 
 from refssm.bench.work.sizes import QUADRATIC
 from refssm.conformance.calling.finding import find
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.ranges import parse
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.checks.checks import types_of

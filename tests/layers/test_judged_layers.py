@@ -9,9 +9,9 @@ import pytest
 from honest.layers import IMPLEMENTATIONS
 
 from refssm.catalog import OPERATORS, judged, resumed
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.calling.worker import InProcess
-from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.judging.certificate import certify

@@ -18,13 +18,14 @@ from math import inf, prod
 from pathlib import Path
 from typing import Annotated
 
+import honest
 import numpy as np
 import typer
 
 from refssm._declaration.arguments import several
 from refssm._declaration.operator import Operator
 from refssm.catalog import OPERATORS
-from refssm.conformance import honest, planted
+from refssm.conformance import planted
 from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.cases.cotangents import random_like
 from refssm.conformance.cases.sizes import core_dims
@@ -32,8 +33,8 @@ from refssm.conformance.cases.stacking import free_arguments, of_complex
 from refssm.conformance.gauges import cumulated
 from refssm.conformance.gauges.contracts import gradient_programs, output_programs
 from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.allowed import bounds_of
 from refssm.conformance.judging.expected import expect
-from refssm.conformance.judging.grading import bounds_of
 from refssm.conformance.standard import Standard
 from refssm.presets.catalog import presets_of
 from refssm.presets.preset import Preset
@@ -143,9 +144,9 @@ def cotangents(op: Operator, case: Case) -> list[np.ndarray]:
 def _bound(gauge: Gauge, case: Case) -> float:
     """The largest accepted error of a result."""
     held = Standard.of(case.dtype)
-    if gauge.measure is not None and gauge.derived is None:
+    if gauge.measure is not None and not gauge.measured:
         return float((held.room * held.u * gauge.measure.bound).max(initial=0.0))
-    k = bounds_of(gauge, held, np.result_type(gauge.value.dtype, case.dtype))["A"]
+    k = bounds_of(gauge, held, np.result_type(gauge.value.dtype, case.dtype)).a
     return float(k.max(initial=0.0))
 
 
@@ -195,7 +196,7 @@ def errors_of(program: Callable, arrays, case: Case, gauged: Sequence[Gauge]) ->
 def _error(y, gauge: Gauge) -> float:
     if np.shape(y) != gauge.value.shape:
         raise ValueError("another shape")
-    if gauge.measure is not None and gauge.derived is None:
+    if gauge.measure is not None and not gauge.measured:
         error = gauge.measure.of(y)
     else:
         error = np.where(np.isfinite(gauge.value), np.abs(y - gauge.value), 0)

@@ -22,7 +22,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings

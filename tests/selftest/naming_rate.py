@@ -30,7 +30,7 @@ from refssm._declaration.operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.checks import PROFILES, default_types, rule_named
 from refssm.conformance.checks.law import Conduct

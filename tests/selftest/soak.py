@@ -25,13 +25,12 @@ import typer
 from honest import Honest, implementations
 from rich.progress import track
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.fingerprint import ROOT, digest
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import Declined, InProcess
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import PROFILES, Check, checks_of, default_types
 from refssm.conformance.checks.law import Law
 from refssm.conformance.checks.sweep import sweep

@@ -30,7 +30,7 @@ from rich.progress import track
 
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
 from refssm.conformance.diagnosis.suspects import bugs_of_operator
 from refssm.conformance.judging.expected import remembering

@@ -10,7 +10,7 @@ from small import setup
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from refssm.jit._compiling import threads
-from refssm.jit._compiling.cores import each_on_one_core
+from refssm.jit._compiling.threads import each_on_one_core
 from refssm.layers import operators
 from refssm.layers.catalog import NAMED
 from refssm.layers.model import Model

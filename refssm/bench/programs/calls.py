@@ -26,7 +26,7 @@ from refssm.bench.measuring.timing import Clock, available, peak_of
 from refssm.bench.programs.program import Program
 from refssm.bench.work.inputs import beginning, cotangents, members, of_batch
 from refssm.bench.work.sizes import Size
-from refssm.conformance.calling.calls.run import Run, place
+from refssm.conformance.calling.calls.run import CalledOnce, place
 from refssm.conformance.number_types import NumberType, number_type
 
 
@@ -43,7 +43,7 @@ class TimedCall:
     def __init__(self, program: Program, arrays, statics, dtype: str, vjp=False, sliced=False):
         found = program.found
         self.kind: NumberType = number_type(dtype)
-        self.run = Run(found, self.kind, vjp, sliced)
+        self.run = CalledOnce(found, self.kind, vjp, sliced)
         self.statics, self.vjp, self.made = statics, vjp, found.adapter
         self.arrays = self._narrowed(program, arrays)
         self.items = [self._items()]

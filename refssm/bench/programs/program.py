@@ -14,16 +14,16 @@ from pathlib import Path
 
 from refssm._declaration.implements import Declaration
 from refssm._declaration.operator import PACKAGES, Operator
-from refssm.conformance.calling.every import every
-from refssm.conformance.calling.finding import sentence
+from refssm.conformance.calling.finding import every, sentence
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess, Worker
+from refssm.conformance.calling.one_call import InProcess
+from refssm.conformance.calling.worker import Worker
 from refssm.conformance.checks.checks import GRADIENT, VALUE, types_of
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.result import Result
 from refssm.conformance.report.lines import facts, word
+from refssm.conformance.running.session import Trial
 from refssm.conformance.running.settings import Session, Settings
-from refssm.conformance.running.trial import Trial
 from refssm.conformance.usage_error import UsageError
 from refssm.subjects.libraries import KERNELS, MODULES, SUBJECTS, absent
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from refssm.bench.training.steps import StartingPoint, model_of
 from refssm.bench.work.steps import SETTINGS, Setting
-from refssm.jit._compiling.cores import each_on_one_core
+from refssm.jit._compiling.threads import each_on_one_core
 from refssm.layers import operators
 from refssm.training import shares
 from refssm.training.losses import cross_entropy_grad

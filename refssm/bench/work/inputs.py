@@ -14,8 +14,7 @@ import numpy as np
 from refssm import domains
 from refssm._declaration.operator import Operator
 from refssm.bench.work.sizes import Size
-from refssm.conformance.cases.case import Case, plain_map
-from refssm.conformance.cases.filling import Knob
+from refssm.conformance.cases.case import Case, Knob, plain_map
 from refssm.conformance.number_types import number_type
 from refssm.domains import Domain
 

@@ -11,8 +11,7 @@ from refssm._declaration.operator import Operator
 from refssm.bench.programs.program import YOURS, Program
 from refssm.bench.work.sizes import default_operators
 from refssm.catalog import OPERATORS
-from refssm.conformance.calling.every import every
-from refssm.conformance.calling.finding import looking
+from refssm.conformance.calling.finding import every, looking
 from refssm.conformance.usage_error import UsageError
 
 

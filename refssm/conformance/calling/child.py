@@ -16,8 +16,7 @@ from refssm.conformance.calling.calls.attempt import Attempt, Function, attempt,
 from refssm.conformance.calling.finding import find, loaded, looking, sentence
 from refssm.conformance.calling.fingerprint import Sources, imported
 from refssm.conformance.calling.implementation import Found, Offer
-from refssm.conformance.calling.narrowing import narrowed
-from refssm.conformance.calling.one_call import Outcome, call
+from refssm.conformance.calling.one_call import Outcome, call, narrowed_by
 from refssm.conformance.calling.processes.channel import Channel
 from refssm.conformance.calling.processes.parent import end_with
 from refssm.conformance.usage_error import Several, UsageError
@@ -63,10 +62,8 @@ class Server:
         return call(self.found[name], arrays, statics, **how)
 
     def narrow(self, name: str, arrays, statics):
-        """Project a case by the implementation's `only`: see `narrowing.narrowed`."""
-        found = self.found[name]
-        assert found.declared.only is not None
-        return narrowed(found.declared.only, found.op, arrays, statics)
+        """Project a case by the implementation's `only`: see `narrowing`."""
+        return narrowed_by(self.found[name], arrays, statics)
 
 
 def serve(judge: Channel) -> None:

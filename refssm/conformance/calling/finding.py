@@ -71,6 +71,40 @@ def find(target: str, name: str | None = None, told: dict | None = None) -> list
     return [found for _, found in own]
 
 
+def every(target: str, told: dict | None = None) -> list[tuple[str, Found]]:
+    """Every implementation in a target, also several of one operator, each with its own target.
+
+    `find` wants one of each operator, because a verdict belongs to an operator. A comparison of an
+    author's variants wants all of them; the own target of each finds it again alone. `told`
+    overrides parts of the authors' declarations.
+    """
+    path, _, function = _split(target)
+    if function or not path.strip():
+        return _alone(target, told)
+    module = _load_file(Path(path)) if _is_file(path) else _load_module(path)
+    by_name = {op.name: op for op in judged()}
+    pairs = []
+    for name, forward in vars(module).items():
+        op = by_name.get(_operator_name(forward) or name) if callable(forward) else None
+        if op is None or not _defined_in(module, forward):
+            continue
+        own = getattr(module, f"{name}_vjp", None) or getattr(module, f"{op.name}_vjp", None)
+        found = _found(op, forward, own)
+        _check_arity(path, found)
+        pairs.append((f"{path}::{name}", _told(found, told) if told else found))
+    if not pairs:
+        find(target)  # raises an error with the functions that are there
+    return pairs
+
+
+def _alone(target: str, told: dict | None) -> list[tuple[str, Found]]:
+    """The function that a target names, or the functions of an operator that it names."""
+    try:
+        return [(target, found) for found in find(target, told=told) if found.judged]
+    except Several as several:
+        return [pair for part, _ in several.parts for pair in _alone(part, told)]
+
+
 def _refuse_several(path: str, own: list[tuple[str, Found]]) -> None:
     """Raise Several, with all functions in the order of the file, if two are of one operator."""
     first: dict[str, str] = {}

@@ -17,7 +17,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from refssm.conformance.calling.processes.channel import Channel
-from refssm.conformance.calling.processes.kept import Alone, Keeper, Running, has_groups
+from refssm.conformance.calling.processes.kept import Alone, KeeperHandle, Running, has_groups
 from refssm.conformance.calling.processes.tail import Tail
 
 MODULE = "refssm.conformance.calling.child"
@@ -37,7 +37,7 @@ def switches() -> str:
 class Link(NamedTuple):
     """The child, the judge's end of the connection, and what the child prints."""
 
-    runs: Keeper | Alone
+    runs: KeeperHandle | Alone
     process: Running
     channel: Channel
     printed: Tail
@@ -60,7 +60,7 @@ def start(folder: str | None) -> Link:
 
 
 def _by_descriptor(folder) -> Link:
-    runs, printed = Keeper(folder), Tail()
+    runs, printed = KeeperHandle(folder), Tail()
     here, there = socket.socketpair()
     with there:
         process = runs.start([*_command(), "3"], printed.write, there.fileno())

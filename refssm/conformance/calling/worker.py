@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-
 from refssm.conformance.calling import links
-from refssm.conformance.calling.child import Server
-from refssm.conformance.calling.finding import find, looking
 from refssm.conformance.calling.fingerprint import Sources
-from refssm.conformance.calling.implementation import Found, Offer
+from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.calling.processes.channel import Foreign
 from refssm.conformance.usage_error import Several, UsageError
@@ -29,7 +23,7 @@ RESTARTS = 6  # each lost call may have waited for the time limit
 FIRST_CALL = 5  # times the limit: the first call imports and compiles
 
 
-class Gone(Exception):
+class ChildGone(Exception):
     """The child process crashed or hung; the message says how."""
 
     def __init__(self, status: str, message: str):
@@ -67,7 +61,7 @@ class Worker:
             if outcome.status == "crashed":  # the child lives, but has lost its device
                 self.lose(outcome.message)
             return outcome
-        except Gone as gone:
+        except ChildGone as gone:
             return Outcome(gone.status, message=str(gone))
 
     def narrow(self, name: str, arrays, statics):
@@ -76,7 +70,7 @@ class Worker:
             if self._link is None:
                 self._restart()
             return self._ask("narrow", name, arrays, statics)
-        except Gone as gone:
+        except ChildGone as gone:
             return Outcome(gone.status, message=str(gone))
 
     @property
@@ -88,7 +82,7 @@ class Worker:
         """Let another implementation begin with a child that runs, and a restart of its own."""
         self.spent = self.restarts >= RESTARTS
         if not self.alive and not self.spent:
-            with suppress(Gone):
+            with suppress(ChildGone):
                 self._restart()
             self.spent = self.restarts >= RESTARTS
 
@@ -115,13 +109,13 @@ class Worker:
         """Call a function through a wrapper; a crash or a hang is an outcome too."""
         try:
             return self._ask("attempt", tried, arrays, statics, **how)
-        except Gone as gone:
+        except ChildGone as gone:
             return Outcome(gone.status, message=str(gone))
 
     def _load(self) -> Any:
         try:
             answer = self._ask("load", self.target, self.name, self.told)
-        except Gone as gone:
+        except ChildGone as gone:
             raise UsageError(f"{self.target}: importing it {gone}") from None
         if isinstance(answer, Outcome):
             raise UsageError(f"{self.target}: inspecting it {answer.message}")
@@ -129,14 +123,14 @@ class Worker:
 
     def _restart(self):
         if self.spent:
-            raise Gone("crashed", f"{NOT_CALLED}: an earlier call {self.death}")
+            raise ChildGone("crashed", f"{NOT_CALLED}: an earlier call {self.death}")
         self.restarts, self.spent = self.restarts + 1, True
         self._link = links.start(self._folder)
         self._first = True  # importing takes as long as at first
         try:
             self._load()
         except UsageError as error:  # the first import worked, this one failed
-            raise Gone("crashed", f"{self.death}; then {error}") from None
+            raise ChildGone("crashed", f"{self.death}; then {error}") from None
         finally:
             self._first = False
 
@@ -167,7 +161,7 @@ class Worker:
 
     def _lost(self, status: str, death: str) -> NoReturn:
         self.lose(death)
-        raise Gone(status, death) from None
+        raise ChildGone(status, death) from None
 
     def _stop(self):
         if self._link is not None:
@@ -203,42 +197,6 @@ class Plain(Worker):
     def _load(self) -> Any:
         try:
             self.functions = self._ask("functions", self.target)
-        except Gone as gone:
+        except ChildGone as gone:
             raise UsageError(f"{self.target}: importing it {gone}") from None
         return []
-
-
-class InProcess:
-    """The interface of `Worker` without a child, for debuggers; saves inputs before each call."""
-
-    def __init__(self, found: Iterable[Found], folder: Path | None = None):
-        self._server, self._folder = Server(), folder
-        self.found = self._server.take(found)
-
-    @classmethod
-    def at(cls, target: str, name: str | None, told: dict | None, folder: Path | None = None):
-        """The implementations of a target, imported in this process."""
-        with looking(target):
-            return cls(find(target, name, told), folder)
-
-    def call(self, name: str, arrays, statics, **how) -> Outcome:
-        """Save the inputs and call the implementation in this process."""
-        if self._folder is not None:
-            numbered = {f"arg{i}": a for i, a in enumerate(arrays)}
-            with suppress(OSError):  # a full disk: the call is judged all the same
-                self._folder.mkdir(exist_ok=True)
-                np.savez(self._folder / f"{name}-last.npz", **numbered)  # pyright: ignore[reportArgumentType]
-        return self._server.call(name, [a.copy() for a in arrays], statics, **how)
-
-    def narrow(self, name: str, arrays, statics):
-        """Project a case by the implementation's `only`."""
-        return self._server.narrow(name, [a.copy() for a in arrays], statics)
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()

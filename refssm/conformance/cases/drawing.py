@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from refssm._declaration.contract import TRACED
 from refssm._declaration.operator import Operator
 from refssm.conformance.cases import structured
-from refssm.conformance.cases.case import NOWHERE, Case
-from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY, Knob
+from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, NOWHERE, Case, Knob
 from refssm.conformance.cases.sizes import MATRIX_SIZE, of_matrices, powers_of
 from refssm.conformance.number_types import number_type
 from refssm.domains import Domain

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.law import NOTHING, Law
 from refssm.conformance.judging.verdict import Verdict, worst_of
 
@@ -18,7 +18,7 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
         return Verdict("-", notes=("the function takes arrays without batch axes only",))
     if not any(n > 1 for n in shape):
         return NOTHING
-    ys, gauged = candidate.results(arrays, statics), candidate.expect(arrays, statics)
+    ys, gauged = candidate.results(arrays, statics), candidate.grader.expect(arrays, statics)
     verdicts = []
     for axis, size in enumerate(shape):
         i = int(case.generator(400 + axis).integers(size))
@@ -27,11 +27,13 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
             for a, d in zip(arrays, op.input_dims, strict=True)
         ]
         one = candidate.admitted(one, statics)
-        alone, bounds = candidate.results(one, statics), candidate.expect(one, statics)
+        alone, bounds = candidate.results(one, statics), candidate.grader.expect(one, statics)
         pick = (*(slice(None),) * axis, slice(i, i + 1))
         for j, (y, g) in enumerate(zip(ys, gauged, strict=True)):
             inside = g.moved(lambda a, pick=pick: a[pick])
-            verdicts.append(candidate.agree(arrays, y[pick], alone[j], bounds[j], inside, output=j))
+            verdicts.append(
+                candidate.grader.agree(arrays, y[pick], alone[j], bounds[j], inside, output=j)
+            )
     return worst_of(verdicts)
 
 
@@ -56,7 +58,7 @@ def group(candidate: Candidate, case: Case) -> Verdict:
     op, (arrays, statics) = candidate.op, candidate.given(case)
     if case.batch["g"] < 2:
         return NOTHING
-    ys, bounds = candidate.results(arrays, statics), candidate.expect(arrays, statics)
+    ys, bounds = candidate.results(arrays, statics), candidate.grader.expect(arrays, statics)
     turned = [
         np.ascontiguousarray(np.flip(a, len(a.shape) - len(d) - len(axes) + axes.index("g")))
         if "g" in axes else a
@@ -64,11 +66,11 @@ def group(candidate: Candidate, case: Case) -> Verdict:
     ]  # fmt: skip
     turned = candidate.admitted(turned, statics)
     verdicts, place = [], op.batch_names.index("g")
-    others, limits = candidate.results(turned, statics), candidate.expect(turned, statics)
+    others, limits = candidate.results(turned, statics), candidate.grader.expect(turned, statics)
     for j, (y, other) in enumerate(zip(ys, others, strict=True)):
         back = np.flip(other, place)
         limit = limits[j].moved(lambda a: np.flip(a, place))
-        verdicts.append(candidate.agree(arrays, y, back, bounds[j], limit, output=j))
+        verdicts.append(candidate.grader.agree(arrays, y, back, bounds[j], limit, output=j))
     return worst_of(verdicts)
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.cotangents import cotangents_of
-from refssm.conformance.checks.candidate import Broken, Candidate
-from refssm.conformance.checks.piece import Compared, key_of
+from refssm.conformance.checks.piece import ComparedCase, key_of
 from refssm.conformance.judging.verdict import Verdict
 
 
@@ -20,7 +20,7 @@ class Beside:
 
     old: Candidate
     called: str  # the old one's name in reports
-    seen: dict[str, dict[str, Compared]] = field(default_factory=dict)  # by check, then case
+    seen: dict[str, dict[str, ComparedCase]] = field(default_factory=dict)  # by check, then case
 
     def judge(self, id: str, gradients: bool) -> Callable[[Candidate, Case], Verdict]:
         """The judge of one case of a check, of values or of gradients."""
@@ -35,7 +35,7 @@ class Beside:
             theirs, before = _gradients(old, given, view if view in old.offer.views else "")
             ours, verdict = _gradients(new, given, view)
         else:
-            gauged = new.expect(arrays, statics)
+            gauged = new.grader.expect(arrays, statics)
             theirs, before = _result(old, arrays, statics, gauged)
             ours, verdict = _result(new, arrays, statics, gauged)
         seen = self.seen.setdefault(id, {})
@@ -59,12 +59,12 @@ class Beside:
             ),
         )
 
-    def of_piece(self, id: str, cases) -> dict[str, Compared]:
+    def of_piece(self, id: str, cases) -> dict[str, ComparedCase]:
         """The comparisons on some cases."""
         seen = self.seen.get(id, {})
         return {key: seen[key] for key, _ in cases if key in seen}
 
-    def take(self, id: str, compared: Mapping[str, Compared]) -> None:
+    def take(self, id: str, compared: Mapping[str, ComparedCase]) -> None:
         """Add the comparisons of a piece that another process judged."""
         self.seen[id] = {**compared, **self.seen.get(id, {})}
 
@@ -79,9 +79,9 @@ class Beside:
         return f"{line}; all bits equal in {sum(c.equal for c in seen)} of {len(seen)}"
 
 
-def _compared(ours, theirs, before: Verdict) -> Compared:
+def _compared(ours, theirs, before: Verdict) -> ComparedCase:
     equal = [np.array_equal(y, x, equal_nan=True) for y, x in zip(ours, theirs, strict=False)]
-    return Compared(bool(equal) and all(equal), not before.ok, float(before.ratio))
+    return ComparedCase(bool(equal) and all(equal), not before.ok, float(before.ratio))
 
 
 def _result(candidate: Candidate, arrays, statics, gauged) -> tuple[tuple, Verdict]:
@@ -90,7 +90,7 @@ def _result(candidate: Candidate, arrays, statics, gauged) -> tuple[tuple, Verdi
         y = candidate.results(arrays, statics)
     except Broken as broken:
         return (), broken.verdict
-    return y, candidate.graded(arrays, y, gauged)
+    return y, candidate.grader.outputs(arrays, y, gauged)
 
 
 def _gradients(candidate: Candidate, given, view: str) -> tuple[tuple, Verdict]:
@@ -100,4 +100,4 @@ def _gradients(candidate: Candidate, given, view: str) -> tuple[tuple, Verdict]:
         gradients = candidate.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
     except Broken as broken:
         return (), broken.verdict
-    return gradients, candidate.graded_gradients(gradients, cotangents, arrays, statics)
+    return gradients, candidate.grader.gradients(gradients, cotangents, arrays, statics)

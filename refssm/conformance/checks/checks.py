@@ -9,6 +9,7 @@ from functools import partial
 from hypothesis import strategies as st
 
 from refssm._declaration.operator import Operator
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases import structured
 from refssm.conformance.cases.case import NOWHERE, Case, ordinary_case
 from refssm.conformance.cases.cotangents import cotangents_of
@@ -16,7 +17,6 @@ from refssm.conformance.cases.drawing import SIZES, THOROUGH, cases
 from refssm.conformance.cases.presets import OfPresets
 from refssm.conformance.cases.sizes import entries_of
 from refssm.conformance.checks import laws
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.conduct import CONDUCT, OF_STREAMS
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.law import Graded, Judge, JudgeArrays, Rule, hold
@@ -199,41 +199,47 @@ def _gradient(op, profile, dtype) -> Check:
 def value_of(candidate: Candidate, case: Case) -> Verdict:
     """Grade one forward call; exact integers must give exact results."""
     try:
-        return _value_at(candidate, *candidate.given(case), exact=case.exact)
+        return _graded(candidate, *candidate.answer(case), exact=case.exact)
     except Broken as broken:
         return broken.verdict
+
+
+def value_at(candidate: Candidate, arrays, statics) -> Verdict:
+    """Grade all outputs of one forward call but the last state."""
+    try:
+        return _graded(candidate, arrays, statics, candidate.results(arrays, statics))
+    except Broken as broken:  # also while a failure is explained
+        return broken.verdict
+
+
+def _graded(candidate: Candidate, arrays, statics, y, exact=False) -> Verdict:
+    op = candidate.op
+    along = tuple(j for j in range(len(op.outputs)) if j not in op.state_outputs)
+    verdict, gauged = candidate.grader.value(arrays, statics, y, along)
+    if exact and verdict.ok:
+        of_integers = integers(candidate, arrays, statics, y, gauged[0])
+        return worst_of([verdict, of_integers]) if of_integers else verdict
+    return verdict
 
 
 def state_of(candidate: Candidate, case: Case) -> Verdict:
     """Grade the last state that one forward call returns."""
     try:
-        return _state_at(candidate, *candidate.given(case))
+        return _graded_state(candidate, *candidate.answer(case))
     except Broken as broken:
         return broken.verdict
 
 
-def _state_at(candidate, arrays, statics) -> Verdict:
+def state_at(candidate: Candidate, arrays, statics) -> Verdict:
+    """Grade the last state of one forward call."""
     try:
-        y = candidate.results(arrays, statics)
+        return _graded_state(candidate, arrays, statics, candidate.results(arrays, statics))
     except Broken as broken:  # also while a failure is explained
         return broken.verdict
-    which, gauged = candidate.op.state_outputs, candidate.expect(arrays, statics)
-    return candidate.graded(arrays, y, gauged, which=which)
 
 
-def _value_at(candidate, arrays, statics, exact=False) -> Verdict:
-    op = candidate.op
-    along = tuple(j for j in range(len(op.outputs)) if j not in op.state_outputs)
-    try:
-        y = candidate.results(arrays, statics)
-    except Broken as broken:
-        return broken.verdict
-    gauged = candidate.expect(arrays, statics)
-    verdict = candidate.graded(arrays, y, gauged, which=along)
-    if exact and verdict.ok:
-        told = integers(candidate, arrays, statics, y, gauged[0])
-        return worst_of([verdict, told]) if told else verdict
-    return verdict
+def _graded_state(candidate: Candidate, arrays, statics, y) -> Verdict:
+    return candidate.grader.value(arrays, statics, y, candidate.op.state_outputs)[0]
 
 
 def gradient_of(candidate: Candidate, case: Case) -> Verdict:
@@ -243,7 +249,16 @@ def gradient_of(candidate: Candidate, case: Case) -> Verdict:
     except Broken as broken:
         return broken.verdict
     cotangents, view = cotangents_of(case, arrays, statics, candidate.offer.views)
-    return candidate.gradient(cotangents, arrays, statics, view=view)
+    return gradient_at(candidate, cotangents, arrays, statics, view)
+
+
+def gradient_at(candidate: Candidate, cotangents, arrays, statics, view="") -> Verdict:
+    """Grade each gradient of one VJP call; the worst verdict."""
+    try:
+        gradients = candidate.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
+    except Broken as broken:
+        return broken.verdict
+    return candidate.grader.gradients(gradients, cotangents, arrays, statics)
 
 
 def beside(
@@ -270,7 +285,7 @@ VALUE = Graded(
     name="value",
     sentence="The outputs are right on cases of every kind, and exact on exact integers.",
     hold=value_of,
-    at=_value_at,
+    at=value_at,
     exact=True,
     of_presets=True,
 )
@@ -278,7 +293,7 @@ STATE = Graded(
     name="state",
     sentence="The last state is right, if the operator returns one.",
     hold=state_of,
-    at=_state_at,
+    at=state_at,
 )
 GRADIENT = Graded(
     name="gradient",

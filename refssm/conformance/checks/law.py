@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm._declaration.operator import Operator
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.ranges import Where
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.judging.verdict import Verdict
 
 Judge = Callable[[Candidate, Case], Verdict]

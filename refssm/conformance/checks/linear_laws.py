@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from refssm._declaration.operator import Operator
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.law import Law
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.judging.agreement import inexact
 from refssm.conformance.judging.expected import judged_type
+from refssm.conformance.judging.grading import inexact
 from refssm.conformance.judging.verdict import Verdict, worst_of
 from refssm.conformance.standard import Standard
 
@@ -50,11 +50,11 @@ def additive(candidate: Candidate, case: Case) -> Verdict:
         ]
         first, second, both = (candidate.admitted(x, statics) for x in (first, second, both))
         ys = [candidate.results(x, statics) for x in (both, first, second)]
-        gauged = [candidate.expect(x, statics) for x in (both, first, second)]
+        gauged = [candidate.grader.expect(x, statics) for x in (both, first, second)]
         for j in outputs:
             wide = ys[1][j].astype(np.result_type(ys[1][j], np.float64)) + ys[2][j]
             verdicts.append(
-                candidate.agree(arrays, ys[0][j], wide, *(g[j] for g in gauged), output=j)
+                candidate.grader.agree(arrays, ys[0][j], wide, *(g[j] for g in gauged), output=j)
             )
     return worst_of(verdicts)
 
@@ -129,9 +129,9 @@ def _equal(other, y, power: int) -> bool:
 
 def _near(candidate, arrays, scaled, statics, y, other, power, j, more=1.0) -> Verdict:
     """The verdict on one output for scaled inputs, within `more` times the tolerances."""
-    plain, moved = (candidate.expect(x, statics)[j] for x in (arrays, scaled))
+    plain, moved = (candidate.grader.expect(x, statics)[j] for x in (arrays, scaled))
     bounds = [replace(g, k1=more * g.k1) for g in (_scaled(plain, 2.0**power), moved)]
-    return candidate.agree(scaled, other, _wanted(y, power), *bounds, output=j)
+    return candidate.grader.agree(scaled, other, _wanted(y, power), *bounds, output=j)
 
 
 def _of_logarithms(candidate: Candidate, arrays, statics, ys, group, j: int, powers) -> bool:
@@ -201,8 +201,8 @@ def integers(candidate: Candidate, arrays, statics, ys, gauge: Gauge) -> Verdict
     Programs that take logarithms cannot be exact; they are those that also scale within rounding
     only.
     """
-    op, held = candidate.op, candidate.held or Standard.of(judged_type(arrays))
-    if not of_integers(op, held, arrays, gauge) or np.array_equal(ys[0], gauge.value):
+    op, standard = candidate.op, candidate.standard or Standard.of(judged_type(arrays))
+    if not of_integers(op, standard, arrays, gauge) or np.array_equal(ys[0], gauge.value):
         return None
     try:
         rounded = any(
@@ -229,9 +229,9 @@ def _rounds(candidate: Candidate, arrays, statics, ys, group) -> bool:
     return False
 
 
-def of_integers(op: Operator, held: Standard, arrays, gauge: Gauge) -> bool:
+def of_integers(op: Operator, standard: Standard, arrays, gauge: Gauge) -> bool:
     """True if arguments, results and all intermediates are integers exact in the type."""
-    too_large = gauge.peak * 8 > 1 / max(held.u, held.type.u)
+    too_large = gauge.peak * 8 > 1 / max(standard.u, standard.type.u)
     if too_large or not op.contract.follows_each_operation:
         return False
     return all(np.array_equal(p, np.round(p)) for p in (gauge.value, *arrays))

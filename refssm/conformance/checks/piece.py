@@ -11,7 +11,7 @@ from refssm.conformance.cases.case import Case
 from refssm.conformance.judging.verdict import Verdict
 
 
-class Compared(NamedTuple):
+class ComparedCase(NamedTuple):
     """The comparison of a new with an old implementation on one case."""
 
     equal: bool  # equal bit by bit
@@ -24,7 +24,7 @@ class Piece(NamedTuple):
 
     cases: tuple[tuple[str, Verdict | None], ...]  # key and verdict; None if declined
     lost: tuple[str, str] = ("", "")  # how the child process died, and that of the old one
-    compared: Mapping[str, Compared] = {}  # the comparisons with the old one, by key
+    compared: Mapping[str, ComparedCase] = {}  # the comparisons with the old one, by key
 
     @property
     def failed(self) -> bool:
@@ -49,7 +49,7 @@ class Piece(NamedTuple):
 def from_record(told: dict) -> Piece:
     """The piece of such a record."""
     cases = tuple((key, _verdict(v) if v else None) for key, v in told["cases"])
-    compared = {key: Compared(*c) for key, c in told.get("compared", {}).items()}
+    compared = {key: ComparedCase(*c) for key, c in told.get("compared", {}).items()}
     first, second = told.get("lost", ("", ""))
     return Piece(cases, (first, second), compared)
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from refssm._declaration.operator import Operator
 from refssm.catalog import from_state
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.law import NOTHING, Arguments, Law
 from refssm.conformance.judging.verdict import Verdict, kind_of, worst_of
 
@@ -58,7 +58,7 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
                 "-", notes=("the call raises LinAlgError for NaN: LAPACK met a zero pivot",)
             )
         return broken.verdict
-    gauged, fixed, notes = candidate.expect(arrays, statics), [], set()
+    gauged, fixed, notes = candidate.grader.expect(arrays, statics), [], set()
     poisoned = _poisoned(op, gauged)
     made_here = all(np.isfinite(a).all() for a in arrays)  # all inputs are finite
     for j, (y, gauge) in enumerate(zip(outputs, gauged, strict=True)):
@@ -72,7 +72,7 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
         fixed.append(np.where(either | spread, gauge.value, y).astype(y.dtype))
         notes |= {IN_PLACE_OF_INFINITY} if loose.any() else set()
         notes |= {why} if (spread & ~either).any() else set()
-    verdict = candidate.graded(arrays, tuple(fixed), gauged, overflow=True)
+    verdict = candidate.grader.outputs(arrays, tuple(fixed), gauged, overflow=True)
     return replace(verdict, notes=(*verdict.notes, *sorted(notes)))
 
 

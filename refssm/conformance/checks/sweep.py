@@ -6,17 +6,22 @@ failures are found. Cases that are declined are drawn again.
 
 from __future__ import annotations
 
+import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis.configuration import set_hypothesis_home_dir, storage_directory
+from hypothesis.internal.conjecture import providers
 
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.drawing import UNMUTATED, Drawing
 from refssm.conformance.checks.piece import Piece, key_of
-from refssm.conformance.checks.searching.runs import draw, repeatable
-from refssm.conformance.checks.searching.swept import Cases, Failure, Swept, Tally
+from refssm.conformance.checks.swept import Cases, Failure, Swept, Tally
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.usage_error import UsageError
 
@@ -27,14 +32,6 @@ MORE_SECONDS = 6.0
 REDRAWS = 20  # at most so many times the wanted number of cases, if cases are declined
 REDRAW_SECONDS = 0.1  # for each wanted case
 ENOUGH = 64  # entries of an output that are enough to show a pattern
-
-
-class _Ended(Exception):
-    """The search is over: a failure that ends it, or a case like the one to be made smaller."""
-
-    def __init__(self, case: Case, verdict: Verdict):
-        super().__init__(verdict.message)
-        self.case, self.verdict = case, verdict
 
 
 class _Sweep:
@@ -55,29 +52,23 @@ class _Sweep:
         self.drawn: list[tuple[str, Verdict | None]] = []  # cases of the current piece
         self.part = 0  # the current piece
         self.refusal: UsageError | None = None  # an `only` that cannot be relied on
-        self.last = ""  # the key of the case that ended the search
+        self.ended = False  # a case ended the search
 
-    def observe(self, case: Case) -> None:
-        """Judge and count one case of a search; raises _Ended if the search is over."""
-        key = key_of(case)
-        if self.last:  # Hypothesis repeats the case that ended it
-            verdict = self.verdicts[self.last]
-            if key != self.last or verdict is None:
-                return
-        else:
+    def judge(self, cases: list[Case], redrawn: bool = False) -> None:
+        """Judge and count the cases of a piece, up to one that ends the search.
+
+        Cases that are drawn in place of declined ones count until enough were judged.
+        """
+        for case in cases:
+            swept, key = self.tally.swept, key_of(case)
+            if redrawn and (swept.judged >= swept.wanted or key in swept.keys):
+                continue
             verdict = self.verdict_on(key, case)
             self.drawn.append((key, verdict))
             self.count(key, verdict)
-        if verdict is not None and self.ends(verdict):
-            self.last = key
-            raise _Ended(case, verdict)
-
-    def again(self, case: Case) -> None:
-        """Judge one case of a search for more cases, in place of declined ones."""
-        swept = self.tally.swept
-        more = swept.judged < swept.wanted and key_of(case) not in swept.keys
-        if more or self.last:  # Hypothesis repeats the case that ended the search
-            self.observe(case)
+            if verdict is not None and self.ends(verdict):
+                self.ended = True
+                return
 
     def ends(self, verdict: Verdict) -> bool:
         """True if the search ends with this verdict."""
@@ -117,7 +108,7 @@ class _Sweep:
             verdict = self.verdicts[key]
             self.count(key, verdict)
             if verdict is not None and self.ends(verdict):
-                self.last = key
+                self.ended = True
                 return
 
 
@@ -159,7 +150,7 @@ class _Search:
     def over(self, part: int) -> bool:
         """True if the search ends before this piece."""
         state = self.state
-        if state.last:
+        if state.ended:
             return True
         if not state.tally.found:
             return False
@@ -184,9 +175,16 @@ class _Search:
         if piece is not None:
             state.take(piece, redrawn)
             return
-        with suppress(_Ended):
-            draw(strategy, state.again if redrawn else state.observe, size, self.seed + part, False)
+        state.judge(drawn(strategy, size, self.seed + part), redrawn)
         self.keep(part, tuple(state.drawn))
+
+
+class _Ended(Exception):
+    """A case that fails like the one to be made smaller."""
+
+    def __init__(self, case: Case, verdict: Verdict):
+        super().__init__(verdict.message)
+        self.case, self.verdict = case, verdict
 
 
 class _Shrinking:
@@ -290,6 +288,63 @@ def sweep_piece(
     """The verdicts of one piece; without `several`, up to the first failure."""
     state = _Sweep(judge_case, lambda tries: None, several)
     size, strategy = {start: rest for start, *rest in drawing.pieces(count)}[part]
-    with repeatable(), suppress(_Ended):
-        draw(strategy, state.observe, size, seed_ + part, False)
+    with repeatable():
+        state.judge(drawn(strategy, size, seed_ + part))
     return tuple(state.drawn)
+
+
+def drawn(strategy, count: int, seed_: int) -> list[Case]:
+    """At most `count` cases of a strategy, the same for the same seed."""
+    cases: list[Case] = []
+    draw(strategy, cases.append, count, seed_, shrink=False)
+    return cases
+
+
+def draw(strategy, observe: Callable[[Case], None], count: int, seed_: int, shrink: bool) -> None:
+    """One run of Hypothesis; with `shrink`, it makes the first case smaller that raises."""
+    run = given(strategy)(lambda case: observe(case))
+    run = settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
+        suppress_health_check=[*HealthCheck],  # pyright: ignore[reportArgumentType]
+        report_multiple_bugs=False,
+        print_blob=False,
+        verbosity=Verbosity.quiet,
+    )(run)
+    seed(seed_)(run)()
+
+
+@contextmanager
+def repeatable() -> Iterator[None]:
+    """Hypothesis without numbers from loaded modules and without a folder of its own."""
+    with _no_hypothesis_folder(), _no_constants():
+        yield
+
+
+@contextmanager
+def _no_constants() -> Iterator[None]:
+    """Keep Hypothesis from drawing numbers found in loaded modules: they depend on imports."""
+    provider: Any = getattr(providers, "HypothesisProvider", None)
+    drawn = getattr(provider, "_maybe_draw_constant", None)  # missing in older versions
+    if drawn is not None:
+        provider._maybe_draw_constant = lambda *_, **__: None
+    try:
+        yield
+    finally:
+        if drawn is not None:
+            provider._maybe_draw_constant = drawn
+
+
+@contextmanager
+def _no_hypothesis_folder() -> Iterator[None]:
+    """Let Hypothesis write its caches to a folder that is deleted afterwards."""
+    here: Any = storage_directory(intent_to_write=False)
+    before = getattr(here, "home_directory", here)  # older versions return the path itself
+    with tempfile.TemporaryDirectory(prefix="refssm-hypothesis-") as folder:
+        set_hypothesis_home_dir(folder)
+        try:
+            yield
+        finally:
+            set_hypothesis_home_dir(before)

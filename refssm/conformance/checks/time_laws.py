@@ -7,10 +7,10 @@ import numpy as np
 from refssm._declaration.adapted import adapted, adapters_of
 from refssm._declaration.operator import Operator
 from refssm.catalog import from_state, resumed, states_in
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.windows import at_length, cut, in_window, time_axes, timed, windowed
-from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.law import NOTHING, Law
 from refssm.conformance.checks.linear_laws import linear_arguments
 from refssm.conformance.gauges.gauge import Gauge
@@ -20,7 +20,7 @@ from refssm.conformance.judging.verdict import Verdict, worst_of
 def _run(candidate: Candidate, arrays, statics) -> tuple[np.ndarray, Gauge]:
     """The first output of one call, and its gauge."""
     y, *_ = candidate.results(arrays, statics)
-    return y, candidate.expect(arrays, statics)[0]
+    return y, candidate.grader.expect(arrays, statics)[0]
 
 
 def _points(case: Case, length: int) -> list[int]:
@@ -45,7 +45,7 @@ def prefix(candidate: Candidate, case: Case) -> Verdict:
             continue
         past = slice(0, first.shape[-len(op.output_dims[0])])  # `only` may cut to blocks
         whole, kept = windowed(op, gauge, past), in_window(op, y, past)
-        verdicts.append(candidate.agree(arrays, first, kept, bound, whole))
+        verdicts.append(candidate.grader.agree(arrays, first, kept, bound, whole))
     return worst_of(verdicts)
 
 
@@ -76,7 +76,7 @@ def causal(candidate: Candidate, case: Case) -> Verdict:
         past = slice(0, k)
         bound = windowed(op, gauge, past)
         verdicts.append(
-            candidate.agree(
+            candidate.grader.agree(
                 arrays, in_window(op, other, past), in_window(op, y, past), bound, bound
             )
         )
@@ -110,7 +110,7 @@ def split(candidate: Candidate, case: Case) -> Verdict:
     A `_from` form returns the states themselves; a `_stateful` form returns y and the last state.
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
-    ys, gauges = candidate.results(arrays, statics), candidate.expect(arrays, statics)
+    ys, gauges = candidate.results(arrays, statics), candidate.grader.expect(arrays, statics)
     other, verdicts = _going_on(op), [NOTHING]
     assert other is not None
     taken = {offer.name: offer.adapters for offer in candidate.worker.found}
@@ -125,14 +125,18 @@ def split(candidate: Candidate, case: Case) -> Verdict:
             tail = candidate.results(pieces, fewer, op=other)
         except Declined:
             continue
-        bounds = candidate.expect(pieces, fewer, other)
+        bounds = candidate.grader.expect(pieces, fewer, other)
         rank = len(op.output_dims[0])
         window = slice(k, k + tail[0].shape[-rank])
         kept, whole = in_window(op, ys[0], window), windowed(op, gauges[0], window)
-        verdicts.append(candidate.agree(arrays, tail[0], kept, bounds[0], whole, through=True))
+        verdicts.append(
+            candidate.grader.agree(arrays, tail[0], kept, bounds[0], whole, through=True)
+        )
         for j in op.state_outputs if window.stop == ys[0].shape[-rank] else ():
             bound = bounds[j], gauges[j]
-            verdicts.append(candidate.agree(arrays, tail[j], ys[j], *bound, output=j, through=True))
+            verdicts.append(
+                candidate.grader.agree(arrays, tail[j], ys[j], *bound, output=j, through=True)
+            )
     return worst_of(verdicts)
 
 
@@ -228,7 +232,7 @@ def shift(candidate: Candidate, case: Case) -> Verdict:
                 after = slice(k, None)
                 other, wanted = (in_window(op, x, after) for x in (other, wanted))
                 bound, delayed = (windowed(op, g, after) for g in (bound, delayed))
-            verdicts.append(candidate.agree(late, other, wanted, bound, delayed))
+            verdicts.append(candidate.grader.agree(late, other, wanted, bound, delayed))
     return worst_of(verdicts)
 
 

@@ -17,13 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from refssm._declaration.adapted import adapters_of
-from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.candidate import Broken, Candidate
+from refssm.conformance.calling.one_call import Declined, InProcess
 from refssm.conformance.cases.limits import may_hold
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.suspects import bugs_in, distance, everywhere, outcome_of
-from refssm.conformance.diagnosis.transcript import Call, Episode, expected, gave_arrays, refused
+from refssm.conformance.diagnosis.transcript import (
+    Episode,
+    SpokenCall,
+    expected,
+    gave_arrays,
+    refused,
+)
 from refssm.conformance.gauges.gauge import wide
 from refssm.conformance.planted import PlantedBug
 from refssm.conformance.planted.planting import Epsilon, in_words
@@ -66,11 +71,11 @@ def clamped(check: Check, candidate: Candidate, heard: list[Episode]) -> list[Pl
     return []
 
 
-def _size(call: Call) -> int:
+def _size(call: SpokenCall) -> int:
     return sum(a.size for a in call.arguments)
 
 
-def _limits(check: Check, candidate: Candidate, call: Call) -> Iterator[PlantedBug]:
+def _limits(check: Check, candidate: Candidate, call: SpokenCall) -> Iterator[PlantedBug]:
     """The limits that this call shows, as bugs in the reference."""
     op = candidate.op
     for i, name in enumerate(op.inputs):
@@ -97,7 +102,9 @@ def _cut(a: np.ndarray, limit, part: str, side: Side) -> np.ndarray:
     return cut
 
 
-def _limit(candidate: Candidate, call: Call, i: int, change, extreme, side: Side) -> float | None:
+def _limit(
+    candidate: Candidate, call: SpokenCall, i: int, change, extreme, side: Side
+) -> float | None:
     """The strictest limit in the domain that changes no bit of the outputs; None if each does."""
     domain = [*candidate.op.inputs.values()][i]
 
@@ -155,7 +162,7 @@ def with_epsilon(candidate: Candidate, heard: list[Episode]) -> list[PlantedBug]
     return [bug for bug in found if bug is not None]
 
 
-def _fits(candidate: Candidate, call: Call) -> bool:
+def _fits(candidate: Candidate, call: SpokenCall) -> bool:
     """True if the outputs have the right number and shapes."""
     right = expected(candidate, call)
     return [y.shape for y in call.outcome.outputs] == [g.value.shape for g in right]
@@ -174,7 +181,7 @@ def _at_its_epsilon(bug, candidate: Candidate, shown, calls) -> PlantedBug | Non
     return None
 
 
-def _nearest(bug: PlantedBug, candidate: Candidate, call: Call) -> float:
+def _nearest(bug: PlantedBug, candidate: Candidate, call: SpokenCall) -> float:
     """The ε with which the bug's outputs are nearest to the recorded ones; 0 if none is nearer."""
     from scipy.optimize import minimize_scalar  # a sixth of the imports of every process
 

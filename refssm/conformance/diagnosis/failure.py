@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.drawing import SIZES
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.diagnosis.hints import flushed, in_tf32, in_wider, masked, verdict_on
@@ -26,6 +26,7 @@ from refssm.conformance.diagnosis.simplest import show, simplified
 from refssm.conformance.file_errors import make_folder, whole
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.expected import remembering
+from refssm.conformance.judging.result import Explained
 from refssm.conformance.judging.verdict import Verdict
 
 TINY = ((1, 1), (2, 1), (2, 2), (3, 2))  # lengths and widths to try first
@@ -46,8 +47,8 @@ def explain(
     hints: bool,
     call: Mapping,
     first: Verdict | None = None,
-) -> dict:
-    """The fields of a failed result: message, smallest input, hint, path of the saved inputs.
+) -> Explained:
+    """What is shown of a failure: message, smallest input, hint, path of the saved inputs.
 
     The smallest input fails in the same way as `case`, on which the verdict is `verdict`.
 
@@ -76,16 +77,16 @@ def explain(
     called = _called(check, candidate, case, arrays, statics, verdict)
     words, given = _in_words(case, *called, anything), (arrays, statics)
     saved, alone, unsaved = save(folder, check, candidate, case, given, call, verdict.message)
-    return {
-        "message": verdict.message,
-        "smallest_ratio": verdict.ratio,
-        "smallest_bits": verdict.bits,
-        "hint": hint or "",
-        "smallest": f"{words} (not saved: {unsaved})" if unsaved else words,
-        "counterexample": saved,
-        "alone": alone,
-        "evidence": gathered(check.op, verdict, arrays, statics, first) if first else None,
-    }
+    return Explained(
+        verdict.message,
+        smallest=f"{words} (not saved: {unsaved})" if unsaved else words,
+        smallest_ratio=verdict.ratio,
+        smallest_bits=verdict.bits,
+        hint=hint or "",
+        counterexample=saved,
+        alone=alone,
+        evidence=gathered(check.op, verdict, arrays, statics, first) if first else None,
+    )
 
 
 def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict, until=math.inf):
@@ -183,7 +184,7 @@ def _simplest(check, candidate, case, arrays, statics, verdict, until):
 
     def infinite(attempt):
         with np.errstate(all="ignore"):
-            sizes = [np.abs(g.value) for g in candidate.expect(attempt, statics)]
+            sizes = [np.abs(g.value) for g in candidate.grader.expect(attempt, statics)]
         return not all((size <= case.type.max).all() for size in sizes)
 
     meant = infinite(arrays)

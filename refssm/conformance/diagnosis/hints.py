@@ -8,10 +8,9 @@ from functools import partial
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.cases.case import Case, ordinary_case
-from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY
-from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, Case, ordinary_case
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.roughness import is_rough, of_single
 from refssm.conformance.gauges import gauge
@@ -52,10 +51,15 @@ def verdict_on(check: Check, candidate: Candidate, case: Case) -> Verdict | None
 
 def in_tf32(check: Check, candidate: Candidate, verdict: Verdict) -> str:
     """A hint if the result is as accurate as TF32, and a setting that is on asks for it."""
-    setting, held = candidate.offer.tf32, candidate.held
-    if not setting or verdict.grade != "C" or held is None or held.computes != held.type:
+    setting, standard = candidate.offer.tf32, candidate.standard
+    if (
+        not setting
+        or verdict.grade != "C"
+        or standard is None
+        or standard.computes != standard.type
+    ):
         return ""
-    if held.type.digits != NUMBER_TYPES["float32"].digits:
+    if standard.type.digits != NUMBER_TYPES["float32"].digits:
         return ""
     return (
         f'as accurate as TF32: {setting} is on; declare Budget(computes="tf32"), or switch it off'
@@ -114,7 +118,7 @@ def _wrong_outputs(candidate: Candidate, arrays, statics):
         first, second = (candidate.results(arrays, statics) for _ in range(2))
     except (Broken, Declined):
         return None
-    right = candidate.graded(arrays, first, candidate.expect(arrays, statics)).ok
+    right = candidate.grader.outputs(arrays, first, candidate.grader.expect(arrays, statics)).ok
     return None if right or not all(map(_alike, first, second)) else first
 
 
@@ -132,10 +136,10 @@ def _others(arrays) -> list[np.ndarray]:
 
 def _rounds_in(wider: Candidate, arrays, statics, bits: float) -> bool:
     """True if the errors are roundings: of the type itself, or of a type with fewer bits."""
-    held = wider.held or Standard.of(judged_type(arrays))
+    standard = wider.standard or Standard.of(judged_type(arrays))
     coarser = [NUMBER_TYPES["float32"].digits, TF32.digits, NUMBER_TYPES["bfloat16"].digits]
     # a type whose digits are fewer than those that are right is not used
-    digits = [held.type.digits, *(d for d in coarser if d > bits or d == coarser[0])]
+    digits = [standard.type.digits, *(d for d in coarser if d > bits or d == coarser[0])]
     return any(is_rough(wider, [(arrays, statics, False)], d) for d in digits)
 
 
@@ -163,11 +167,13 @@ def flushed(check, candidate, case: Case) -> str:
     would hide any error of a subnormal number. The case as it is must fail again between and after
     these calls: a failure that comes and goes is not one of flushing.
     """
-    held = candidate.held
-    if held is None or held.ftz or held.type.name == "float16":  # ν/u is large in float16
+    standard = candidate.standard
+    if (
+        standard is None or standard.ftz or standard.type.name == "float16"
+    ):  # ν/u is large in float16
         return ""
     forgiving = copy(candidate)
-    forgiving.held = replace(held, ftz=True)
+    forgiving.standard = replace(standard, ftz=True)
     attempts = [
         (forgiving, case, True),
         (candidate, _normal(case), True),
@@ -223,7 +229,7 @@ def _spread(candidate: Candidate, arrays, statics) -> list[np.ndarray]:
         outputs = candidate.results(arrays, statics)
     except (Broken, Declined):
         return []
-    gauged = candidate.expect(arrays, statics)
+    gauged = candidate.grader.expect(arrays, statics)
     return [
         (kind_of(y) == 2) & (kind_of(g.value) == 0) for y, g in zip(outputs, gauged, strict=True)
     ]
@@ -243,7 +249,7 @@ def _judged_again(candidate, arrays, statics) -> Verdict | None:
     except (Broken, Declined):
         return None
     try:
-        wanted = candidate.expect(arrays, statics)
+        wanted = candidate.grader.expect(arrays, statics)
     except UsageError:  # other numbers may be no case, as for a matrix of modes that grow
         return None
-    return candidate.graded(arrays, y, wanted)
+    return candidate.grader.outputs(arrays, y, wanted)

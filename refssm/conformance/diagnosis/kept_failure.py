@@ -14,8 +14,7 @@ from refssm._declaration.adapted import with_steps
 from refssm._declaration.implements import FRAMEWORKS, KINDS, TYPES
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.finding import operator_named, short
-from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.filling import Knob
+from refssm.conformance.cases.case import Case, Knob
 from refssm.conformance.cases.ranges import Where, parse
 from refssm.conformance.cases.stacking import free_arguments
 from refssm.conformance.checks.checks import NAMES, Check

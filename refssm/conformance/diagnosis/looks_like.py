@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm._declaration.arguments import several
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.candidate import Candidate
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.constants import clamped, with_epsilon
 from refssm.conformance.diagnosis.pattern import shared_pattern
@@ -30,8 +30,8 @@ from refssm.conformance.diagnosis.suspects import (
 )
 from refssm.conformance.diagnosis.transcript import (
     CASES,
-    Call,
     Episode,
+    SpokenCall,
     episodes,
     expected,
     graded,
@@ -48,7 +48,7 @@ TOLD = 3  # the largest number of bugs to name
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class LooksLike:
     """The likely cause in words; `bugs` are the planted bugs with the same outputs."""
 
     text: str = ""
@@ -61,7 +61,7 @@ class Diagnosis:
         return named or (not self.bugs and " bits" in self.text)
 
 
-def diagnose(check: Check, candidate: Candidate, case: Case, strategy, seed: int) -> Diagnosis:
+def diagnose(check: Check, candidate: Candidate, case: Case, strategy, seed: int) -> LooksLike:
     """The planted bugs with the same outputs, else a pattern of the errors, else nothing."""
     with remembering(), _quiet():
         heard = episodes(check, candidate, case, strategy, seed)
@@ -88,7 +88,7 @@ def _alike_where_finite(check: Check, candidate: Candidate, heard: list[Episode]
     return answering_alike(check, candidate, heard, where=where_finite)
 
 
-def diagnose_heard(check: Check, candidate: Candidate, heard: list[Episode]) -> Diagnosis:
+def diagnose_heard(check: Check, candidate: Candidate, heard: list[Episode]) -> LooksLike:
     """As `diagnose`, for calls that were already recorded."""
     with _quiet():
         return _told(check, candidate, heard, answering_alike(check, candidate, heard))
@@ -104,16 +104,16 @@ def _quiet():
 
 def _told(
     check, candidate, heard: list[Episode], alike, same="the same outputs", found=""
-) -> Diagnosis:
+) -> LooksLike:
     """The diagnosis in words; the nearest bug comes first."""
     if not alike:
-        return Diagnosis(shared_pattern(check, candidate, heard))
+        return LooksLike(shared_pattern(check, candidate, heard))
     judged = sum(e.verdict.grade != "-" for e in heard)  # cases not judged show nothing
     cases = f"{judged} of {judged} cases" if judged > 1 else "this case"
     several = len({d.what for d in alike}) > 1
     found = found or (THESE_BUGS if several else THIS_BUG) + " into the reference,"
     told = f"{_names(alike)}{found} gives {same} in {cases}"
-    return Diagnosis(told, tuple(d.name for d in alike))
+    return LooksLike(told, tuple(d.name for d in alike))
 
 
 def _names(bugs: list[PlantedBug]) -> str:
@@ -122,11 +122,11 @@ def _names(bugs: list[PlantedBug]) -> str:
     return first + (f" (or: {'; or: '.join(others[: TOLD - 1])})" if others else "")
 
 
-def _told_of_basis(bugs: list[PlantedBug], heard: list[Episode]) -> Diagnosis:
+def _told_of_basis(bugs: list[PlantedBug], heard: list[Episode]) -> LooksLike:
     """The diagnosis of outputs in another basis than the reference's."""
     failing = sum(not e.verdict.ok for e in heard)
     told = f"{_names(bugs)}: put into the right outputs in their basis, it gives these in"
-    return Diagnosis(f"{told} {failing} of {failing} failing cases", tuple(d.name for d in bugs))
+    return LooksLike(f"{told} {failing} of {failing} failing cases", tuple(d.name for d in bugs))
 
 
 def in_their_basis(check: Check, candidate: Candidate, heard: list[Episode]) -> list[PlantedBug]:
@@ -144,7 +144,7 @@ def in_their_basis(check: Check, candidate: Candidate, heard: list[Episode]) -> 
     return [d for d in bugs_in(candidate.op) if not d.vjp and _in_their_basis(d, candidate, calls)]
 
 
-def _in_their_basis(d: PlantedBug, candidate: Candidate, calls: list[Call]) -> bool:
+def _in_their_basis(d: PlantedBug, candidate: Candidate, calls: list[SpokenCall]) -> bool:
     """True if the bug is refused in every call, and gives these outputs in their basis."""
     worker = InProcess([d.found()])
     owns = ((call, outcome_of(worker, d.op, call, call.arguments, candidate)) for call in calls)
@@ -156,7 +156,7 @@ def _in_their_basis(d: PlantedBug, candidate: Candidate, calls: list[Call]) -> b
     ) or all(_same_in_their_basis(d, candidate, call) for call in calls)
 
 
-def _same_in_their_basis(d: PlantedBug, candidate: Candidate, call: Call) -> bool:
+def _same_in_their_basis(d: PlantedBug, candidate: Candidate, call: SpokenCall) -> bool:
     """True if the bug, put into the right modes in the order and with the phases of their vectors,
     gives these outputs.
 
@@ -195,7 +195,7 @@ def _near(y, wanted) -> bool:
     return bool(np.abs(y - wanted).max(initial=0) <= C * len(y) * np.finfo(y.dtype).eps * size)
 
 
-def _right_after(d: PlantedBug, candidate: Candidate, call: Call, times: int) -> bool:
+def _right_after(d: PlantedBug, candidate: Candidate, call: SpokenCall, times: int) -> bool:
     """True if the outputs are right after the bug was put into them so many times."""
     outputs = call.outcome.outputs
     shapes = [np.shape(y) for y in outputs]

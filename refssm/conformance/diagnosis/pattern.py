@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from refssm._declaration.operator import Operator
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Graded
 from refssm.conformance.diagnosis.place import FEW, Wrong, leading, place_of
 from refssm.conformance.diagnosis.roughness import is_rough, loses_alike, of_single
 from refssm.conformance.diagnosis.suspects import expected
-from refssm.conformance.diagnosis.transcript import Call, Episode, key_of_call
+from refssm.conformance.diagnosis.transcript import Episode, SpokenCall, key_of_call
 from refssm.conformance.judging.verdict import WRITTEN
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
 from refssm.conformance.standard import Standard
@@ -74,7 +74,7 @@ def _failing(heard: list[Episode], check: Check) -> list[tuple]:
 
 def _wrong(check: Check, candidate: Candidate, e: Episode) -> list[Wrong]:
     """The outputs of a case that have wrong entries."""
-    op, held = candidate.op, candidate.held or Standard.of(check.dtype)
+    op, standard = candidate.op, candidate.standard or Standard.of(check.dtype)
     vjp, found = check.rule.of_gradient, []
     for call in e.calls:
         if call.vjp != vjp or call.outcome.status != "ok" or call.after is not None:
@@ -82,7 +82,7 @@ def _wrong(check: Check, candidate: Candidate, e: Episode) -> list[Wrong]:
         told = zip(call.outcome.outputs, expected(candidate, call), *_named(op, vjp), strict=False)
         for y, gauge, name, dims in told:
             if isinstance(y, np.ndarray) and y.shape == gauge.value.shape and y.ndim:
-                seen = Wrong(y, gauge, held, name, dims)
+                seen = Wrong(y, gauge, standard, name, dims)
                 found += [seen] * bool(seen.bad.any())
     return found
 
@@ -110,7 +110,7 @@ def _run_to_run(heard: list[Episode]) -> bool:
     return False
 
 
-def _bytes(call: Call):
+def _bytes(call: SpokenCall):
     return [np.asarray(y).tobytes() for y in call.outcome.outputs if isinstance(y, np.ndarray)]
 
 
@@ -122,8 +122,8 @@ def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) ->
     may exceed its bound by more than a factor of 4, as bounds may be measured, and one must be at
     least a 16th of it, or a 256th where no arithmetic lies between that and the judged one.
     """
-    held = candidate.held
-    if held is None or candidate.op.contract.needs_no_value:
+    standard = candidate.standard
+    if standard is None or candidate.op.contract.needs_no_value:
         return ""
     large = [w for w in wrong if w.bad.size >= FEW]
     spread = [w for w in large if (w.error > 0).mean() > 0.5]
@@ -134,10 +134,10 @@ def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) ->
     # a wrong formula shows in a small case, by more than rounding
     units = max(float(np.max(w.error / w.k1, where=_normal(w), initial=0.0)) for w in wrong)
     coarser = [NUMBER_TYPES["float32"], TF32, NUMBER_TYPES["bfloat16"]]
-    finer = held.u
-    for kind in (k for k in coarser if k.u > held.u):
+    finer = standard.u
+    for kind in (k for k in coarser if k.u > standard.u):
         name = "TF32 or float16" if kind is TF32 else kind.name
-        least = kind.u / held.room ** (2 if finer == held.u else 1)
+        least = kind.u / standard.room ** (2 if finer == standard.u else 1)
         if least <= units <= MEASURED * kind.u:
             if not is_rough(candidate, calls, kind.digits):
                 return ""
@@ -145,7 +145,7 @@ def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) ->
             return _unless_grown(told, check, candidate, calls)
         # a running sum of the largest array loses as many roundings as it has terms
         terms = max((a.size for arguments, _, _ in calls for a in arguments), default=1)
-        few = max(finer * held.room, held.u * terms) < units < kind.u
+        few = max(finer * standard.room, standard.u * terms) < units < kind.u
         if few and all(min(w.bad.mean(), _early(w).mean()) > 0.5 for w in spread):
             bits = int(-np.log2(units))
             told = f"only {bits} bits right in most entries: too few for rounding, more than {name}"

@@ -7,7 +7,7 @@ from math import gcd
 import numpy as np
 
 from refssm._declaration.operator import Operator
-from refssm.conformance.gauges.gauge import Gauge, Known
+from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.standard import Standard
 
 BLOCK = 8  # block lengths must be multiples of this
@@ -17,19 +17,19 @@ FEW = 4  # at least so many wrong entries are needed to see a pattern
 class Wrong:
     """One output of one failing call: its value, the expected one, and which entries are wrong."""
 
-    def __init__(self, y, gauge: Gauge, held: Standard, name: str, dims):
+    def __init__(self, y, gauge: Gauge, standard: Standard, name: str, dims):
         self.y, self.want, self.name, self.dims = y, gauge.value, name, dims
         with np.errstate(all="ignore"):
             self.error = np.abs(y - gauge.value).astype(float)
-            size = np.maximum(np.abs(gauge.value).astype(float), held.type.tiny)
+            size = np.maximum(np.abs(gauge.value).astype(float), standard.type.tiny)
             self.k = np.maximum(gauge.k0, size)
             # for arguments rounded to fewer bits; k where k1 is infinite
-            k1 = gauge.derived.k1 if isinstance(gauge.derived, Known) else gauge.k1
+            k1 = gauge.k1 if gauge.derived_k1 is None else gauge.derived_k1
             self.k1 = np.where(np.isfinite(k1), np.maximum(k1, size), self.k)
-            self.bad = ~(self.error <= held.room * held.u * self.k + held.u * size)
+            self.bad = ~(self.error <= standard.room * standard.u * self.k + standard.u * size)
         self.judged = np.isfinite(gauge.value) & np.isfinite(gauge.k0)
         self.bad &= self.judged
-        self.room = held.room * held.u
+        self.room = standard.room * standard.u
 
     def allowed(self, other) -> np.ndarray:
         """The tolerance of an output whose expected value is `other`, a multiple of `want`."""

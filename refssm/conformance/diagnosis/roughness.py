@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.diagnosis.transcript import key_of_call
-from refssm.conformance.gauges.gauge import Gauge, Known
+from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.number_types import NUMBER_TYPES, TF32, number_type
 from refssm.conformance.standard import C
@@ -80,16 +80,16 @@ def loses_alike(candidate: Candidate, calls: Iterable) -> str:
     Arithmetic with fewer bits inside errs as much in both precisions, or is not used in one.
     Roundings that grow are multiples of the unit roundoff in either.
     """
-    held = candidate.held
-    other = held and OTHER_PRECISION.get(held.type.name)
-    if not held or not other or other not in candidate.accepted:
+    standard = candidate.standard
+    other = standard and OTHER_PRECISION.get(standard.type.name)
+    if not standard or not other or other not in candidate.accepted:
         return ""
     there, apart = candidate.judged_in(other), 0.0
     for arguments, statics, vjp in _distinct(calls)[:CALLS]:
         cast = [a.astype(_like(a, other)) for a in arguments]
-        mine = _units(_seen(candidate, arguments, statics, vjp), held.u)
+        mine = _units(_seen(candidate, arguments, statics, vjp), standard.u)
         same = _units(_seen(there, cast, statics, vjp), number_type(other).u)
-        lost = min(mine, same) > held.room
+        lost = min(mine, same) > standard.room
         apart = max(apart, mine / same, same / mine) if lost else np.inf
     return other if 0 < apart < FAR_BELOW else ""
 
@@ -133,7 +133,7 @@ def _seen(candidate: Candidate, arguments, statics, vjp: bool) -> list[_Seen]:
     try:
         candidate.admitted(arrays, statics)
         outputs = candidate.outputs(arguments, statics, vjp=vjp)
-        gauged = expect(op, arguments, statics, op.bare_vjp if vjp else None, candidate.held)
+        gauged = expect(op, arguments, statics, op.bare_vjp if vjp else None, candidate.standard)
     except (Broken, Declined):
         return []
     pairs = zip(outputs, gauged, strict=False)
@@ -142,7 +142,7 @@ def _seen(candidate: Candidate, arguments, statics, vjp: bool) -> list[_Seen]:
 
 def _of(y: np.ndarray, gauge: Gauge) -> _Seen:
     # a measured bound may jump from one input to the next, by powers of two
-    smooth = gauge.derived.k1 if isinstance(gauge.derived, Known) else gauge.k0
+    smooth = gauge.k0 if gauge.derived_k1 is None else gauge.derived_k1
     with np.errstate(all="ignore"):
         error = (y - gauge.value) / np.maximum(smooth, np.finfo(y.dtype).tiny)
     return _Seen(np.where(np.isfinite(error), error, 0).astype(complex), gauge.value)

@@ -12,15 +12,15 @@ import numpy as np
 
 from refssm._declaration.implements import Declaration
 from refssm._declaration.layout import arranged, canonical
-from refssm.conformance.calling.calls.run import Run
+from refssm.conformance.calling.calls.run import CalledOnce
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.links import switches
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.suspects import expected, graded
-from refssm.conformance.diagnosis.transcript import Call, Listening
+from refssm.conformance.diagnosis.transcript import Listening, SpokenCall
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.verdict import misfit, types_in
@@ -106,7 +106,7 @@ sys.exit(bad > 0)
 
 def failing_call(
     check: Check, candidate: Candidate, case: Case, arrays, statics
-) -> tuple[Call | None, bool]:
+) -> tuple[SpokenCall | None, bool]:
     """The first failing call of a check, and whether its arrays alone make it fail.
 
     The call is None if no call can be repeated by a script.
@@ -123,18 +123,18 @@ def failing_call(
     return _wrong_one(candidate, listening.calls), by_arrays
 
 
-def _wrong_one(candidate: Candidate, calls: list[Call]) -> Call | None:
+def _wrong_one(candidate: Candidate, calls: list[SpokenCall]) -> SpokenCall | None:
     """The first failing call that a script can repeat, or None."""
     return next((call for call in calls if _shown(call) and _refused(candidate, call)), None)
 
 
-def _shown(call: Call) -> bool:
+def _shown(call: SpokenCall) -> bool:
     """True if a script can repeat the call: it ends, and needs no views and no other call."""
     alone = not call.view and call.after is None
     return alone and call.outcome.status not in ("declined", "hung")
 
 
-def _refused(candidate: Candidate, call: Call) -> bool:
+def _refused(candidate: Candidate, call: SpokenCall) -> bool:
     """True if the call failed or its result is out of tolerance."""
     op, outcome = candidate.op, call.outcome
     try:
@@ -146,7 +146,7 @@ def _refused(candidate: Candidate, call: Call) -> bool:
     return not graded(candidate, call, outcome.outputs, expected(candidate, call)).ok
 
 
-def _unfit(candidate: Candidate, call: Call) -> bool:
+def _unfit(candidate: Candidate, call: SpokenCall) -> bool:
     """True if an output is not an array, or has a wrong shape or type."""
     outputs = call.outcome.outputs
     right, types = expected(candidate, call), _types(candidate, call)
@@ -159,11 +159,11 @@ def _unfit(candidate: Candidate, call: Call) -> bool:
     )
 
 
-def _types(candidate: Candidate, call: Call) -> tuple[np.dtype, ...]:
+def _types(candidate: Candidate, call: SpokenCall) -> tuple[np.dtype, ...]:
     """The types of the outputs, or of the gradients."""
     op = candidate.op
     if not call.vjp:
-        return types_in(op, call.arguments, candidate.held)
+        return types_in(op, call.arguments, candidate.standard)
     precision = np.dtype(judged_type(call.arguments))
     arrays = zip(op.inputs, call.arguments[len(op.outputs) :], strict=True)
     kinds = [np.iscomplexobj(a) for name, a in arrays if name not in op.flags]
@@ -171,7 +171,7 @@ def _types(candidate: Candidate, call: Call) -> tuple[np.dtype, ...]:
 
 
 def script(
-    candidate: Candidate, call: Call, what: str, kept: Mapping, data: str, name: str
+    candidate: Candidate, call: SpokenCall, what: str, kept: Mapping, data: str, name: str
 ) -> tuple[str, dict[str, np.ndarray]] | None:
     """The text of the script and its arrays; None if a script could not make the same call."""
     op, offer = candidate.op, candidate.offer
@@ -183,15 +183,15 @@ def script(
     if not function.isidentifier() or measured or half or (loops and call.vjp) or unasked:
         return None
     declared = Declaration(op.name, layout=offer.layout, adapters=offer.adapters)
-    run = Run(
+    run = CalledOnce(
         Found(op, print, None, declared=declared), number_type(kept["dtype"]), call.vjp, loops
     )
     given = run.entering(call.arguments, call.statics)
-    held = candidate.held or Standard.of(kept["dtype"])
+    standard = candidate.standard or Standard.of(kept["dtype"])
     types, fits = _types(candidate, call), not _unfit(candidate, call)
     came = [y.dtype for y in call.outcome.outputs] if fits else types
     gauged = zip(expected(candidate, call), came, strict=True)
-    wants = [_told(run, i, g, held, dtype) for i, (g, dtype) in enumerate(gauged)]
+    wants = [_told(run, i, g, standard, dtype) for i, (g, dtype) in enumerate(gauged)]
     if loops and not fits:
         return None
     if loops:
@@ -232,11 +232,11 @@ def _within_quotes(what: str) -> str:
     return plain.replace("\\", "\\\\").replace('"', "'")
 
 
-def _told(run, i, gauge: Gauge, held: Standard, dtype) -> tuple[np.ndarray, np.ndarray]:
+def _told(run, i, gauge: Gauge, standard: Standard, dtype) -> tuple[np.ndarray, np.ndarray]:
     """The expected output and its tolerance, with axes in the author's layout."""
-    size = np.maximum(np.abs(gauge.value), held.type.tiny)
+    size = np.maximum(np.abs(gauge.value), standard.type.tiny)
     k = np.fmax(gauge.k0, np.where(np.isfinite(gauge.k1), gauge.k1, gauge.k0))
-    allowed = held.room * held.u * k + held.u_out(dtype) * size
+    allowed = standard.room * standard.u * k + standard.u_out(dtype) * size
     want = gauge.value
     if run.layout is None:
         return want, allowed.astype(float)
@@ -245,7 +245,7 @@ def _told(run, i, gauge: Gauge, held: Standard, dtype) -> tuple[np.ndarray, np.n
     return arranged(want, usual, wanted), arranged(allowed.astype(float), usual, wanted)
 
 
-def _one_slice(run, given, wants, call: Call):
+def _one_slice(run, given, wants, call: SpokenCall):
     """The arguments and outputs of the slice that has the worst entry."""
     layout = run.layout
     ranks = [len(axes) for axes in (run.answer_axes if layout else run.found.op.output_dims)]

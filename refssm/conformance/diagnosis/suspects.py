@@ -17,14 +17,13 @@ import numpy as np
 
 from refssm._declaration.adapted import adapters_of, through
 from refssm._declaration.operator import Operator
-from refssm.conformance.calling.one_call import Outcome
-from refssm.conformance.calling.worker import InProcess
-from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.calling.candidate import Candidate
+from refssm.conformance.calling.one_call import InProcess, Outcome
 from refssm.conformance.checks.checks import Check, rule_named
 from refssm.conformance.diagnosis.transcript import (
     OTHER,
-    Call,
     Episode,
+    SpokenCall,
     complex_for_real,
     episode,
     expected,
@@ -71,12 +70,16 @@ def _of_parameters(bug: PlantedBug, op: Operator) -> PlantedBug:
     return replace(bug, wrong=wrong)
 
 
-def everywhere(candidate: Candidate, call: Call, answers: Answers) -> tuple[Call, Answers]:
+def everywhere(
+    candidate: Candidate, call: SpokenCall, answers: Answers
+) -> tuple[SpokenCall, Answers]:
     """All entries, those that overflowed too."""
     return call, answers
 
 
-def where_finite(candidate: Candidate, call: Call, answers: Answers) -> tuple[Call, Answers]:
+def where_finite(
+    candidate: Candidate, call: SpokenCall, answers: Answers
+) -> tuple[SpokenCall, Answers]:
     """Right values in place of what overflowed in either, if the bug itself overflows.
 
     Another program with the same mistake overflows at other entries.
@@ -149,7 +152,7 @@ def _second(pair):
     return pair[1]
 
 
-def distance(d: PlantedBug, candidate: Candidate, calls: list[Call], where) -> float | None:
+def distance(d: PlantedBug, candidate: Candidate, calls: list[SpokenCall], where) -> float | None:
     """The largest ratio between the bug's and the recorded outputs; None if it is excluded."""
     worst, raised, apart = 0.0, [], [(0.0, 0.0)]
     worker = InProcess([d.found()])
@@ -174,7 +177,7 @@ def distance(d: PlantedBug, candidate: Candidate, calls: list[Call], where) -> f
     return worst if nearer and not all(raised) else None
 
 
-def _apart(d, candidate, call: Call, answers: Answers, alike: Verdict) -> tuple[float, float]:
+def _apart(d, candidate, call: SpokenCall, answers: Answers, alike: Verdict) -> tuple[float, float]:
     """The distance of the outputs from the right ones and from the bug's, in units of K0."""
     theirs, right = call.outcome, expected(candidate, call)
     conduct = theirs.status != "ok" or theirs.changed or theirs.aliased
@@ -204,14 +207,14 @@ def _far(outputs, values, right: tuple[Gauge, ...]) -> float:
     return far
 
 
-def outcome_of(worker, name, call: Call, arguments, candidate) -> Outcome:
+def outcome_of(worker, name, call: SpokenCall, arguments, candidate) -> Outcome:
     """The outcome of a recorded call in another implementation, with these arguments."""
-    dtype = candidate.held.type.name if candidate.held else ""
+    dtype = candidate.standard.type.name if candidate.standard else ""
     how = {"vjp": call.vjp, "view": call.view, "after": call.after}
     return worker.call(name, arguments, call.statics, dtype=dtype, **how)
 
 
-def _alike(d: PlantedBug, candidate: Candidate, call: Call, answers: Answers) -> Verdict:
+def _alike(d: PlantedBug, candidate: Candidate, call: SpokenCall, answers: Answers) -> Verdict:
     """The verdict on the recorded outputs with the bug's as the right ones; "-" if undecided."""
     theirs, (own, _) = call.outcome, answers
     if theirs.status == "declined":  # a declined case shows nothing
@@ -250,7 +253,7 @@ def _misfit(y, s) -> bool:
     return y.shape != s.shape or np.finfo(y.dtype).eps > np.finfo(s.dtype).eps
 
 
-def _gauged(d, candidate, call: Call, answers: Answers) -> Iterator[tuple]:
+def _gauged(d, candidate, call: SpokenCall, answers: Answers) -> Iterator[tuple]:
     """Gauges around the bug's outputs: from a run in double precision, then from its own run.
 
     The second run has rounding errors itself, so its bounds are doubled.
@@ -258,7 +261,10 @@ def _gauged(d, candidate, call: Call, answers: Answers) -> Iterator[tuple]:
     right, (own, wider) = expected(candidate, call), answers
     if len(right) != len(own.outputs):
         return
-    bounds, least = _bounds(d, candidate, call), candidate.held.floor if candidate.held else 0.0
+    bounds, least = (
+        _bounds(d, candidate, call),
+        candidate.standard.floor if candidate.standard else 0.0,
+    )
     for outputs, rounded in ((wider.outputs, 1), (own.outputs, 2)):
         if len(outputs) == len(right) and all(isinstance(s, np.ndarray) for s in outputs):
             traced = bounds or [
@@ -270,18 +276,18 @@ def _gauged(d, candidate, call: Call, answers: Answers) -> Iterator[tuple]:
                 yield tuple(gauged)
 
 
-def _bounds(d: PlantedBug, candidate: Candidate, call: Call) -> list[np.ndarray] | None:
+def _bounds(d: PlantedBug, candidate: Candidate, call: SpokenCall) -> list[np.ndarray] | None:
     """The bug's own rounding error bounds, or None if its program cannot be traced."""
-    program, held = d.vjp if call.vjp else d.forward, candidate.held
+    program, standard = d.vjp if call.vjp else d.forward, candidate.standard
     followed = candidate.op.contract.follows_each_operation
-    if not followed or held is None or program is None:
+    if not followed or standard is None or program is None:
         return None
     try:
         made = gauges(
             program,
             *call.arguments,
-            unit=held.u,
-            floor=held.floor,
+            unit=standard.u,
+            floor=standard.floor,
             partial=call.vjp,
             **call.statics,
         )

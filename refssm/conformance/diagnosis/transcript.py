@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.gauges.gauge import Gauge
@@ -27,7 +27,7 @@ ENOUGH = 6  # failing cases: more of them only help to choose between two bugs
 
 
 @dataclass(frozen=True)
-class Call:
+class SpokenCall:
     """One call and its outcome; `arguments` are the cotangents, if any, and the arrays.
 
     `after`: the values that the same arguments had in an earlier call, if there was one.
@@ -51,7 +51,7 @@ class Episode:
     """The calls of one case, and the check's verdict on it."""
 
     verdict: Verdict
-    calls: list[Call]
+    calls: list[SpokenCall]
 
 
 class Listening:
@@ -66,7 +66,7 @@ class Listening:
         outcome = self.worker.call(name, arrays, statics, **how)
         if name == self.name:
             kept = {key: how.get(key, usual) for key, usual in HOW.items()}
-            self.calls.append(Call(list(arrays), dict(statics), **kept, outcome=outcome))
+            self.calls.append(SpokenCall(list(arrays), dict(statics), **kept, outcome=outcome))
         return outcome
 
     def narrow(self, name: str, arrays, statics):
@@ -122,30 +122,30 @@ def overflowed(e: Episode) -> bool:
     )
 
 
-def expected(candidate: Candidate, call: Call) -> tuple[Gauge, ...]:
+def expected(candidate: Candidate, call: SpokenCall) -> tuple[Gauge, ...]:
     """The gauges of the right outputs or gradients."""
     op = candidate.op
     vjp = op.bare_vjp if call.vjp else None
-    return expect(op, call.arguments, call.statics, vjp, candidate.held)
+    return expect(op, call.arguments, call.statics, vjp, candidate.standard)
 
 
-def graded(candidate: Candidate, call: Call, outputs, gauged) -> Verdict:
+def graded(candidate: Candidate, call: SpokenCall, outputs, gauged) -> Verdict:
     """The worst verdict on the outputs by these gauges, in the types that they have."""
-    op, held = candidate.op, candidate.held or Standard.of(judged_type(call.arguments))
+    op, standard = candidate.op, candidate.standard or Standard.of(judged_type(call.arguments))
     if op.contract.basis_free and not call.vjp:
-        return grade_invariants(op, outputs, gauged, held)
+        return grade_invariants(op, outputs, gauged, standard)
     product = 0.0 if call.vjp else span_product(op, call.arguments)
     if any(y.dtype.kind not in "fc" for y in outputs):
         return OTHER
     verdicts = []
     for y, gauge in zip(outputs, gauged, strict=True):
-        narrow = np.finfo(y.dtype).eps > np.finfo(held.type.carrier).eps
-        standard = Standard.of(y.dtype) if narrow else held
-        verdicts.append(compare(y, gauge, y.dtype, (), "", product, held=standard))
+        narrow = np.finfo(y.dtype).eps > np.finfo(standard.type.carrier).eps
+        of_type = Standard.of(y.dtype) if narrow else standard
+        verdicts.append(compare(y, gauge, y.dtype, (), "", product, standard=of_type))
     return worst_of(verdicts)
 
 
-def refused(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
+def refused(candidate: Candidate, call: SpokenCall, outcome: Outcome) -> bool:
     """True if the judge refuses this outcome."""
     if outcome.status != "ok" or outcome.changed or outcome.aliased:
         return True
@@ -172,8 +172,8 @@ def complex_for_real(outcome: Outcome, right: tuple[Gauge, ...]) -> bool:
     return came and not wanted
 
 
-def _narrowed(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
+def _narrowed(candidate: Candidate, call: SpokenCall, outcome: Outcome) -> bool:
     """True if an output has less precision than the judged type."""
-    held = candidate.held or Standard.of(judged_type(call.arguments))
-    carrier = np.finfo(held.type.carrier).eps
+    standard = candidate.standard or Standard.of(judged_type(call.arguments))
+    carrier = np.finfo(standard.type.carrier).eps
     return any(y.dtype.kind not in "fc" or np.finfo(y.dtype).eps > carrier for y in outcome.outputs)

@@ -6,14 +6,15 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Declined, Outcome
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import PROFILES, Check, checks_of, rule_named
 from refssm.conformance.diagnosis.failure import explain
 from refssm.conformance.diagnosis.looks_like import diagnose_heard
@@ -24,11 +25,10 @@ from refssm.conformance.exchange.files import FileArrays
 from refssm.conformance.exchange.manifest import Folder, Stored
 from refssm.conformance.exchange.program import Ended, Runner, answer, outputs, remove_answers
 from refssm.conformance.judging.expected import key_of, remembering
-from refssm.conformance.judging.result import Result
+from refssm.conformance.judging.result import Explained, Result
 from refssm.conformance.judging.verdict import Verdict, worst_of
-from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session
-from refssm.conformance.running.trial import Trial
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 
@@ -57,8 +57,8 @@ class Answers:
         for stored in folder.cases.values():
             op = stored.call.op
             vjp = op.bare_vjp if stored.call.vjp else None
-            held = Standard.of(stored.call.kind.name, ftz=ftz)
-            key = key_of(op, stored.arrays, stored.call.statics, vjp, held)
+            standard = Standard.of(stored.call.kind.name, ftz=ftz)
+            key = key_of(op, stored.arrays, stored.call.statics, vjp, standard)
             self.places[key] = stored
             if gauge := stored.record["gauge"]:
                 self.gauges[key] = stored.folder / gauge["file"], len(stored.call.outputs)
@@ -71,8 +71,8 @@ class Answers:
         """The outputs in the folder of this call; declined if there is no such folder."""
         del how
         op = operator_named(name)
-        held = Standard.of(dtype, ftz=self.folder.head["ftz"])
-        key = key_of(op, arrays, statics, op.bare_vjp if vjp else None, held)
+        standard = Standard.of(dtype, ftz=self.folder.head["ftz"])
+        key = key_of(op, arrays, statics, op.bare_vjp if vjp else None, standard)
         stored = self.places.get(key)
         if stored is None:
             return Outcome("declined")
@@ -184,7 +184,7 @@ def _judged(trial: Trial, check: Check, folder: Folder, lines, session: Session)
     assert isinstance(answers, Answers)
     if not any(_written(folder.cases[name], answers) for line in lines for name in line["calls"]):
         note = f"there is no output for any of {len(lines)} cases"
-        return wording.not_judged(check, Verdict("-", notes=(note,)), started, {"examples": 0})
+        return wording.judged(check, Verdict("-", notes=(note,)), started, examples=0)
     declined, failed, verdicts = 0, [], [Verdict("-")]
     for done, line in enumerate(lines):
         session.tick(check.id, done, len(lines))
@@ -196,16 +196,19 @@ def _judged(trial: Trial, check: Check, folder: Folder, lines, session: Session)
             verdicts.append(verdict)
         else:
             failed.append((_size(case), done, case, verdict, answers.last))
-    details: dict = {"examples": len(lines), "declined": declined}
+    counts = len(lines), declined
     if failed:
         heard = [episode(check, candidate, folder.case(line)) for line in lines[:CASES]]
-        details["looks_like"] = diagnose_heard(check, candidate, heard).text
-        return wording.judged(check, *_told(check, candidate, failed, folder, started, details))
+        looks_like = diagnose_heard(check, candidate, heard).text
+        failed.sort(key=lambda f: f[:2])
+        verdict, shown = _shown(check, candidate, failed, folder)
+        result = wording.judged(check, verdict, started, *counts)
+        result = result.explained(replace(shown, looks_like=looks_like))
+        return replace(result, notes=(*verdict.notes, _listed(failed, len(lines))))
     verdict = worst_of(verdicts)
-    if verdict.grade == "-":
-        notes = (f"declined all {declined} cases",) if declined == len(lines) else verdict.notes
-        return wording.not_judged(check, Verdict("-", notes=notes), started, details)
-    return wording.judged(check, verdict, started, details)
+    if verdict.grade == "-" and declined == len(lines):
+        verdict = Verdict("-", notes=(f"declined all {declined} cases",))
+    return wording.judged(check, verdict, started, *counts)
 
 
 def _verdict(check: Check, candidate: Candidate, case) -> Verdict | None:
@@ -218,17 +221,20 @@ def _verdict(check: Check, candidate: Candidate, case) -> Verdict | None:
         return None
 
 
-def _told(check, candidate, failed, folder: Folder, started, details):
-    """Verdict and details of the smallest failing case, with a list of the failing cases."""
-    _, _, case, verdict, place = min(failed, key=lambda f: f[:2])
-    told = explain(
+def _shown(check, candidate, failed, folder: Folder) -> tuple[Verdict, Explained]:
+    """The verdict on the smallest failing case, the first of `failed`, and its explanation."""
+    _, _, case, verdict, place = failed[0]
+    shown = explain(
         check, candidate, case, verdict, accepted=[], shrink=False, folder=None, hints=True, call={}
     )
-    told["smallest"] = f"{folder.path / place}: {told['smallest']}"
-    names = [f[4] for f in sorted(failed, key=lambda f: f[:2])]
+    return verdict, replace(shown, smallest=f"{folder.path / place}: {shown.smallest}")
+
+
+def _listed(failed, cases: int) -> str:
+    """A note that names the failing cases."""
+    names = [f[4] for f in failed]
     more = ", …" * (len(names) > LISTED)
-    note = f"{len(failed)} of {details['examples']} cases fail: {', '.join(names[:LISTED])}{more}"
-    return verdict, started, told | details | {"notes": (*verdict.notes, note)}
+    return f"{len(failed)} of {cases} cases fail: {', '.join(names[:LISTED])}{more}"
 
 
 def _size(case) -> int:

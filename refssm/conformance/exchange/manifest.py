@@ -21,8 +21,7 @@ from jsonschema import Draft202012Validator
 from refssm._declaration.layout import Layout, canonical, parse, restored
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY, Knob
+from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, Case, Knob
 from refssm.conformance.cases.stacking import free_arguments
 from refssm.conformance.exchange import files
 from refssm.conformance.exchange.call import TypedCall, described

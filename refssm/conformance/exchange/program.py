@@ -22,10 +22,9 @@ from refssm._declaration.implements import Declaration
 from refssm._declaration.layout import canonical, sizes_of
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found, Offer
-from refssm.conformance.calling.one_call import Outcome, Unanswered
+from refssm.conformance.calling.one_call import InProcess, Outcome, Unanswered
 from refssm.conformance.calling.processes.kept import Running, Runs, runs
 from refssm.conformance.calling.processes.tail import Tail
-from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.exchange import files
 from refssm.conformance.exchange.call import DECLINED, TypedCall, described
 from refssm.conformance.exchange.files import FileArrays

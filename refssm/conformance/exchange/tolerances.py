@@ -12,7 +12,8 @@ from refssm.conformance.checks.linear_laws import of_integers
 from refssm.conformance.exchange.call import TypedCall
 from refssm.conformance.file_errors import UNREADABLE, arrays
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.judging.grading import HEADROOM, bounds_of, span_product
+from refssm.conformance.judging.allowed import bounds_of
+from refssm.conformance.judging.grading import HEADROOM, span_product
 from refssm.conformance.judging.verdict import says_nothing
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
@@ -27,7 +28,7 @@ def entrywise(op: Operator, gauged: tuple[Gauge, ...]) -> bool:
 
 
 def largest_errors(
-    call: TypedCall, arrays, gauged, held: Standard, *, exact: bool
+    call: TypedCall, arrays, gauged, standard: Standard, *, exact: bool
 ) -> list[np.ndarray]:
     """For each output the largest |ŷ − y| of each entry that passes with grade A or B.
 
@@ -37,17 +38,17 @@ def largest_errors(
     op, tolerances = call.op, []
     primals = arrays[len(op.outputs) * call.vjp :]
     product = 0.0 if call.vjp else span_product(op, primals)
-    overflow_limit = min(held.type.max, held.computes.max) / HEADROOM
+    overflow_limit = min(standard.type.max, standard.computes.max) / HEADROOM
     for j, (gauge, slot) in enumerate(zip(gauged, call.outputs, strict=True)):
-        dtype = held.type.carrier if held.type.half else np.dtype(slot.dtype)
+        dtype = standard.type.carrier if standard.type.half else np.dtype(slot.dtype)
         with np.errstate(all="ignore"):
-            bounds = bounds_of(gauge, held, dtype)
-            tolerance = np.maximum(bounds["A"], bounds["B"])
+            bounds = bounds_of(gauge, standard, dtype)
+            tolerance = bounds.own
         finite = np.isfinite(gauge.value)
         judged = finite & np.isfinite(gauge.k0)
-        if exact and j == 0 and of_integers(op, held, primals, gauge):
+        if exact and j == 0 and of_integers(op, standard, primals, gauge):
             tolerance = np.zeros_like(tolerance)
-        nothing = gauge.normwise and says_nothing(gauge.value, bounds["A"], judged)
+        nothing = gauge.normwise and says_nothing(gauge.value, bounds.a, judged)
         if max(gauge.peak, product) > overflow_limit or nothing:
             tolerance = np.full_like(tolerance, np.inf)
         else:

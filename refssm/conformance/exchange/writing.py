@@ -26,14 +26,13 @@ from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.exchange import files, tolerances
 from refssm.conformance.exchange.call import TypedCall, described
 from refssm.conformance.exchange.manifest import CHECKS, FORMAT, NAME, VERSION
+from refssm.conformance.judging.certificate import certified
 from refssm.conformance.judging.expected import expect, key_of, remembering
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.number_types import number_type
-from refssm.conformance.running.probing import certified
-from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.running.sweeping import first_seed
-from refssm.conformance.running.trial import Trial
 from refssm.conformance.usage_error import UsageError
 
 
@@ -184,9 +183,9 @@ class Writer:
 
     def _place(self, check: Check, candidate, one: CatalogCall, exact: bool) -> str:
         """The folder of one call, written if it is new."""
-        op, held = operator_named(one.name), candidate.held
+        op, standard = operator_named(one.name), candidate.standard
         vjp = op.bare_vjp if one.vjp else None
-        key = key_of(op, one.arrays, one.statics, vjp, held)
+        key = key_of(op, one.arrays, one.statics, vjp, standard)
         if key not in self.places:
             start = f"{op}-{check.name}-{check.dtype}"
             number = sum(case["id"].startswith(f"{start}-") for case in self.cases) + 1
@@ -202,21 +201,23 @@ class Writer:
                 sizes = sizes_of(op, axes[0], given, one.statics)
                 given = [arranged(a, *pair) for a, *pair in zip(given, *axes, strict=True)]
             call = described(op, one.vjp, kind, given, _plain(one.statics), layout, sizes)
-            gauged = expect(op, one.arrays, one.statics, vjp, held)
+            gauged = expect(op, one.arrays, one.statics, vjp, standard)
             folder = self.folder / self.places[key]
             folder.mkdir()
             call.write(folder, given, check.name)
-            self.cases.append(self._record(folder, check, call, layout, one, gauged, held, exact))
+            self.cases.append(
+                self._record(folder, check, call, layout, one, gauged, standard, exact)
+            )
         return self.places[key]
 
     def _record(
-        self, folder: Path, check, call: TypedCall, layout, one, gauged, held, exact
+        self, folder: Path, check, call: TypedCall, layout, one, gauged, standard, exact
     ) -> dict:
         """The manifest's record of a folder; writes expected values and allowed errors."""
         entrywise, op = tolerances.entrywise(call.op, gauged), call.op
         most: list = [None] * len(gauged)
         if entrywise and not check.rule.special:
-            most = tolerances.largest_errors(call, one.arrays, gauged, held, exact=exact)
+            most = tolerances.largest_errors(call, one.arrays, gauged, standard, exact=exact)
         usual = canonical(op)
         axes = usual.outputs if not call.vjp else _of_gradients(op, usual.inputs)
         outputs = []

@@ -46,7 +46,7 @@ from refssm._declaration.contract import (
 )
 from refssm._declaration.operator import Operator
 from refssm.conformance.gauges import cumulated
-from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, Measure, wide
+from refssm.conformance.gauges.gauge import Gauge, Gauges, Measure, TrackedCall, wide
 from refssm.conformance.gauges.linalg import CHARGE, exponential_bound, frobenius, two_norm
 from refssm.conformance.gauges.programs import (
     AGAIN_GRADIENTS,
@@ -78,7 +78,7 @@ def bounds(
 
     `values`, if known, are the results in double precision: of the VJP without those that are None.
     """
-    call, bound = Call(op, arrays, statics, unit, floor), BOUNDS[op.contract]
+    call, bound = TrackedCall(op, arrays, statics, unit, floor), BOUNDS[op.contract]
     if vjp is None:
         programs, derive = output_programs(op), partial(bound.outputs, call)
         exact = exact_program(op)
@@ -98,20 +98,21 @@ def measurable_again(op: Operator, arrays, statics: Mapping, vjp, gauges: Gauges
     programs = output_programs(op) if vjp is None else gradient_programs(op)
     further = (AGAIN_OUTPUTS if vjp is None else AGAIN_GRADIENTS).get(op.name, {})
     further = {name: through(op, p, vjp is not None) for name, p in further.items()}
-    if not programs or not any(g.derived for g in gauges):
+    if not programs or not any(g.measured for g in gauges):
         return gauges
-    call = Call(op, arrays, statics, 0.0, 0.0)
+    call = TrackedCall(op, arrays, statics, 0.0, 0.0)
 
     @cache
     def again() -> list[np.ndarray]:
         return measured_again(call, vjp or exact_program(op), {**programs, **further}, gauges)
 
     return tuple(
-        replace(g, again=lambda j=j: again()[j]) if g.derived else g for j, g in enumerate(gauges)
+        replace(g, more_copies=lambda j=j: again()[j]) if g.measured else g
+        for j, g in enumerate(gauges)
     )
 
 
-def _of_entries(call: Call) -> bool:
+def _of_entries(call: TrackedCall) -> bool:
     """Whether the derived bound of each entry holds, too, beside the measured one of its slice."""
     op = call.op
     if op.name in STEPPED:
@@ -144,7 +145,7 @@ def gradient_programs(op: Operator) -> Mapping[str, Callable] | None:
     return of_any(op.bare_vjp, range(len(op.outputs))) if _summed(op) else None
 
 
-def _traced(call: Call) -> Gauges:
+def _traced(call: TrackedCall) -> Gauges:
     return call.tracked(call.op.reference)
 
 
@@ -156,21 +157,21 @@ def exact_program(op: Operator) -> Callable:
     return (op.definition if op.contract is TRACED else None) or op.reference
 
 
-def _traced_by_definition(call: Call) -> Gauges:
+def _traced_by_definition(call: TrackedCall) -> Gauges:
     """Tracked bounds of the operator's definition if it has one, else of its reference."""
     return call.tracked(exact_program(call.op))
 
 
-def _traced_gradients(call: Call, vjp: Callable) -> Gauges:
+def _traced_gradients(call: TrackedCall, vjp: Callable) -> Gauges:
     return call.tracked(vjp, partial=True)
 
 
-def _without_bound(call: Call) -> Gauges:
+def _without_bound(call: TrackedCall) -> Gauges:
     """The values, with infinite bounds."""
     return tuple(replace(g, k0=g.k0 + np.inf, k1=g.k1 + np.inf) for g in _traced(call))
 
 
-def _in_norm_of_states(call: Call) -> Gauges:
+def _in_norm_of_states(call: TrackedCall) -> Gauges:
     return tuple(map(_of_states, _traced(call)))
 
 
@@ -180,7 +181,7 @@ def _of_states(gauge: Gauge) -> Gauge:
     return replace(gauge, k0=k0, k1=k1)
 
 
-def _residuals(call: Call) -> Gauges:
+def _residuals(call: TrackedCall) -> Gauges:
     """Measure ‖M Y − N‖_F; the bound is n (‖M‖_F ‖Y‖_F + ‖N‖_F), plus the errors of M and N."""
     op, arrays, floor, gauged = call.op, call.arrays, call.floor, _traced(call)
     assert op.definition is not None
@@ -238,7 +239,7 @@ def _between(left, Y, right):
     return Y if right is None else Y @ right
 
 
-def _exponentials(call: Call) -> Gauges:
+def _exponentials(call: TrackedCall) -> Gauges:
     """Measure ‖Y − e^G‖_F; the bound is 2.5 max(1, κ) max(1, ‖e^G‖_F), with G and κ as below.
 
     G, the matrix to exponentiate, is the first value that the operator's definition returns; κ is
@@ -279,8 +280,8 @@ def distance(value):
 class Bound(NamedTuple):
     """The two functions of a contract: bounds of the outputs and bounds of the gradients."""
 
-    outputs: Callable[[Call], Gauges]
-    gradients: Callable[[Call, Callable], Gauges] = _traced_gradients
+    outputs: Callable[[TrackedCall], Gauges]
+    gradients: Callable[[TrackedCall, Callable], Gauges] = _traced_gradients
 
 
 # Results under these contracts are long sums, and the derived bound adds the errors of all terms

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,15 +32,25 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Second:
+class Cumulated:
     """K0 of the cumulated form (`cumulated/`), worked out when it is asked for."""
 
     whole: Callable[[], np.ndarray]
     of_terms: Callable[[], np.ndarray]  # as if the sums of logarithms were exact
 
-    def moved(self, change: Callable[[np.ndarray], np.ndarray]) -> Second:
+    def moved(self, change: Callable[[np.ndarray], np.ndarray]) -> Cumulated:
         """The same of entries that `change` chooses or moves."""
-        return Second(lambda: change(self.whole()), lambda: change(self.of_terms()))
+        return Cumulated(lambda: change(self.whole()), lambda: change(self.of_terms()))
+
+
+@dataclass(frozen=True)
+class KnownBound:
+    """A derived bound that is already there; as an array it can be kept on disk."""
+
+    k1: np.ndarray
+
+    def __call__(self) -> np.ndarray:
+        return self.k1
 
 
 @dataclass(frozen=True)
@@ -54,21 +64,45 @@ class Gauge:
     measure: Measure | None = None  # if given, verdicts use it; k0, k1 bound single entries
     normwise: bool = False  # one bound for a whole slice, maybe larger than all its values
     # where k0 was measured: makes k1, the derived bound, which takes longer
-    derived: Callable[[], np.ndarray] | None = field(default=None, compare=False, repr=False)
-    # K0 from many more copies, where it was measured: before a result is refused
-    again: Callable[[], np.ndarray] | None = field(default=None, compare=False, repr=False)
-    second: Second | None = None
+    derive: Callable[[], np.ndarray] | None = field(default=None, compare=False, repr=False)
+    # where k0 was measured: makes it once more, from many more copies of the case
+    more_copies: Callable[[], np.ndarray] | None = field(default=None, compare=False, repr=False)
+    cumulated: Cumulated | None = None  # of an operator whose sums may be differences of sums
+
+    @property
+    def measured(self) -> bool:
+        """True if k0 was measured, and k1 is not the derived bound."""
+        return self.derive is not None
+
+    def looser(self) -> Gauge:
+        """The gauge with the larger k0 of many more copies, asked for before a result is refused.
+
+        It is the gauge itself if k0 was not measured.
+        """
+        if self.more_copies is None:
+            return self
+        k0 = self.more_copies()
+        return replace(self, k0=k0, k1=np.maximum(self.k1, k0))
+
+    def derived(self) -> Gauge:
+        """The gauge with the derived bound as k1, where k0 was measured."""
+        return replace(self, k1=self.derive()) if self.derive is not None else self
+
+    @property
+    def derived_k1(self) -> np.ndarray | None:
+        """The derived bound, if k0 was measured and the derived bound is there without delay."""
+        return self.derive.k1 if isinstance(self.derive, KnownBound) else None
 
     def moved(self, change: Callable[[np.ndarray], np.ndarray]) -> Gauge:
         """The same bounds of entries that `change` chooses or moves."""
-        second, again = self.second, self.again
+        cumulated, more_copies = self.cumulated, self.more_copies
         return Gauge(
             change(self.value),
             change(self.k0),
             change(self.k1),
             self.peak,
-            second=None if second is None else second.moved(change),
-            again=None if again is None else lambda: change(again()),
+            cumulated=None if cumulated is None else cumulated.moved(change),
+            more_copies=None if more_copies is None else lambda: change(more_copies()),
         )
 
 
@@ -76,17 +110,7 @@ Gauges = tuple[Gauge, ...]
 
 
 @dataclass(frozen=True)
-class Known:
-    """A derived bound that is already there; as an array it can be kept on disk."""
-
-    k1: np.ndarray
-
-    def __call__(self) -> np.ndarray:
-        return self.k1
-
-
-@dataclass(frozen=True)
-class Call:
+class TrackedCall:
     """A call of an operator or of its VJP (cotangents first); u and floor of the judged type."""
 
     op: Operator

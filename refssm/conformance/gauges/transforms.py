@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast
-from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, wide
+from refssm.conformance.gauges.gauge import Gauge, Gauges, TrackedCall, wide
 from refssm.conformance.gauges.linalg import TRANSFORMS
 from refssm.conformance.gauges.rules import tree
 
 
-def of_transform(call: Call) -> Gauges:
+def of_transform(call: TrackedCall) -> Gauges:
     """The bound 3 √log2(2l) Π‖argument‖₂ for every entry.
 
     Arguments in which the operator is jointly linear add their norms, as one factor.
@@ -27,7 +27,7 @@ def of_transform(call: Call) -> Gauges:
     return (_normwise(y, _transform_charge(length) * product, product, length),)
 
 
-def of_transform_gradients(call: Call, vjp: Callable) -> Gauges:
+def of_transform_gradients(call: TrackedCall, vjp: Callable) -> Gauges:
     """As `of_transform`, with the cotangent's norm in place of the norm of the argument itself."""
     op, norms, length = call.op, _norms_by_name(call), _length(call)
     charge, gauged = _transform_charge(length), []
@@ -44,7 +44,7 @@ def of_transform_gradients(call: Call, vjp: Callable) -> Gauges:
     return tuple(gauged)
 
 
-def _norms_by_name(call: Call) -> dict[str, Any]:
+def _norms_by_name(call: TrackedCall) -> dict[str, Any]:
     """The 2-norm of each argument along time; cotangents, the first arrays, are left out."""
     primals = call.arrays[len(call.arrays) - len(call.op.inputs) :]
     return dict(zip(call.op.inputs, map(_norm_along, primals), strict=True))
@@ -57,7 +57,7 @@ def _norm_along(array):
         return np.sqrt((np.abs(array) ** 2).sum(-1, keepdims=True))
 
 
-def _length(call: Call) -> int:
+def _length(call: TrackedCall) -> int:
     """The longest signal: a keyword may say how long the output is."""
     length = call.statics.get(call.op.leading, 1)
     return max(1, length, *(array.shape[-1] for array in call.arrays))
@@ -67,7 +67,7 @@ def _transform_charge(length):
     return TRANSFORMS * np.sqrt(np.log2(2 * length))
 
 
-def of_spectrum(call: Call) -> Gauges:
+def of_spectrum(call: TrackedCall) -> Gauges:
     """One bound for all of a slice: the tracked error of the spectrum plus that of the transform.
 
     If the operator has a definition, it returns a kernel, the inverse transform of the definition's
@@ -93,7 +93,7 @@ def of_spectrum(call: Call) -> Gauges:
     return (replace(gauge, **bounds),)
 
 
-def of_spectrum_gradients(call: Call, vjp: Callable) -> Gauges:
+def of_spectrum_gradients(call: TrackedCall, vjp: Callable) -> Gauges:
     """The tracked errors of the VJP; every entry of a gradient's slice has the largest of them.
 
     A transform of the cotangent spreads its norm over all entries, so each cotangent entry counts

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from refssm.conformance.gauges.contracts import distance
-from refssm.conformance.gauges.gauge import Gauge, Gauges, Known, Measure
+from refssm.conformance.gauges.gauge import Gauge, Gauges, KnownBound, Measure
 
 
 def packed(gauges: Gauges) -> dict[str, np.ndarray] | None:
@@ -20,7 +20,7 @@ def packed(gauges: Gauges) -> dict[str, np.ndarray] | None:
             value = getattr(gauge, field.name)
             if isinstance(value, Measure) and value.name == "error":  # the distance to the value
                 value = value.bound
-            if isinstance(value, Known):
+            if isinstance(value, KnownBound):
                 value = value.k1
             if isinstance(value, np.ndarray | np.generic | float | bool):
                 arrays[f"{j}.{field.name}"] = np.asarray(value)
@@ -38,9 +38,9 @@ def unpacked(arrays: Mapping[str, np.ndarray]) -> Gauges:
     for told in found.values():
         if "measure" in told:
             told["measure"] = Measure("error", distance(told["value"]), told["measure"])
-        if "derived" in told:
-            told["derived"] = Known(told["derived"])
+        if "derive" in told:
+            told["derive"] = KnownBound(told["derive"])
     return tuple(Gauge(**told) for told in found.values())
 
 
-ARRAYS = ("value", "k0", "k1", "measure", "derived")  # also if they have no axes
+ARRAYS = ("value", "k0", "k1", "measure", "derive")  # also if they have no axes

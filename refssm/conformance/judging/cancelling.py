@@ -11,59 +11,30 @@ from math import floor, log2
 
 import numpy as np
 
-from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.allowed import Bounds
 from refssm.conformance.judging.verdict import BEYOND, Verdict, says_nothing
-from refssm.conformance.standard import HALF_PRECISION, Standard
+from refssm.conformance.standard import Standard
 
 
-def second_bound(gauge: Gauge, held: Standard, bounds: dict) -> np.ndarray | None:
-    """The largest |ŷ − y| of each entry for grade N, at least those of A and B; None without N.
-
-    Arithmetic of 11 bits or fewer has no N: its cumulative sums have no digits. Kernels for 16-bit
-    types sum in single precision, and may declare it.
-    """
-    if gauge.second is None or not held.normwise or held.u >= HALF_PRECISION:
-        return None
-    return _allowed(gauge.second.whole(), gauge, held, bounds)
-
-
-def bound_of_terms(gauge: Gauge, held: Standard, bounds: dict) -> np.ndarray:
-    """The same for a program whose sums of logarithms are exact: its terms alone cancel."""
-    assert gauge.second is not None
-    return _allowed(gauge.second.of_terms(), gauge, held, bounds)
-
-
-def _allowed(k0: np.ndarray, gauge: Gauge, held: Standard, bounds: dict) -> np.ndarray:
-    """The bound of a form with this K0."""
-    with np.errstate(all="ignore"):
-        more = held.room * held.u * (k0 - gauge.k0)
-        # the form has no bound after a decay of 0
-        allowed = bounds["A"] + np.where(np.isfinite(more), more, 0.0)
-    own = np.maximum(bounds["A"], bounds["B"])
-    allowed = np.maximum(allowed, own)
-    if not held.type.half:
-        return allowed
-    # a result that float16 holds as a subnormal number: to flush it to zero is no cancellation
-    size = np.abs(gauge.value)
-    return np.where((size > 0) & (size < held.type.tiny), own, allowed)
-
-
-def right_in_norm(error, value, allowed, own, judged, held: Standard, dims, notes) -> Verdict:
-    """The verdict on an output whose errors are all `allowed`, but not all within `own` bounds.
+def right_in_norm(error, value, bounds: Bounds, judged, standard: Standard, dims, notes) -> Verdict:
+    """The verdict on an output whose errors are all within N, but not all within A or B.
 
     `error` is |ŷ − y| of each entry, and `dims` names its axes.
     """
-    if says_nothing(value, allowed, judged):
+    assert bounds.n is not None
+    if says_nothing(value, bounds.n, judged):
         return Verdict("-", notes=(*notes, BEYOND))
     size, error = (np.where(judged, a, 0.0) for a in (np.abs(value).astype(float), error))
     with np.errstate(all="ignore"):
-        ratio = np.where(error > 0, held.room * error / allowed, 0.0)
-        place = np.unravel_index(np.argmax(np.where(error > 0, error / own, 0.0)), error.shape)
+        ratio = np.where(error > 0, standard.room * error / bounds.n, 0.0)
+        place = np.unravel_index(
+            np.argmax(np.where(error > 0, error / bounds.own, 0.0)), error.shape
+        )
     row = _row(error.shape, place, dims)
-    largest, smallest = _right_bits(np.ravel(error[row]), np.ravel(size[row]), -log2(held.u))
+    largest, smallest = _right_bits(np.ravel(error[row]), np.ravel(size[row]), -log2(standard.u))
     bits = f"{smallest} bit" + "s" * (smallest != 1)
     message = f"cancels: {largest} bits of the largest entry of its row, {bits} of the smallest"
-    return Verdict("N", float(ratio.max()), smallest, message, notes, allowed=held.room)
+    return Verdict("N", float(ratio.max()), smallest, message, notes, allowed=standard.room)
 
 
 def _row(shape, place, dims) -> tuple:

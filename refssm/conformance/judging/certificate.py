@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
 from refssm import oracle
 from refssm._declaration.arguments import several
 from refssm._declaration.operator import Operator
-from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.filling import Knob
+from refssm.conformance.cases.case import Case, Knob
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.gauge import Gauge
@@ -147,3 +147,6 @@ def _count(counts: Static, step: int, l: int) -> int | float:
     """Value number `step`, cyclically; preferably of those that divide l with a remainder."""
     values = [v for v in counts.values if 1 < v < l and l % v] or list(counts.values)
     return values[step % len(values)]
+
+
+certified = cache(certify)  # once for each operator

@@ -20,7 +20,7 @@ EDGE = 3  # entries shown at each end of every axis of a larger array
 
 
 @dataclass(frozen=True)
-class Given:
+class ShownArgument:
     """One argument of the failing call, as text."""
 
     name: str
@@ -35,7 +35,7 @@ class Evidence:
     """The error ratios of the reported case and of the case as drawn, and the arguments."""
 
     damage: Damage | None
-    given: tuple[Given, ...]
+    given: tuple[ShownArgument, ...]
     found: Damage | None = None  # of the case before shrinking
     without: str = ""  # why there are no error ratios
 
@@ -47,7 +47,7 @@ def gathered(
     axes = [(*batch, *dims) for batch, dims in zip(op.batch_axes, op.input_dims, strict=True)]
     told = zip(op.inputs, arrays, axes, strict=True)
     given = [_array(name, a, dims) for name, a, dims in told]
-    given += [Given(name, "", type(n).__name__, repr(n)) for name, n in statics.items()]
+    given += [ShownArgument(name, "", type(n).__name__, repr(n)) for name, n in statics.items()]
     found = first.damage if first is not None else None
     if found is verdict.damage:
         found = None
@@ -65,17 +65,17 @@ def _without(op: Operator, verdict: Verdict) -> str:
     return "this failure is not about single entries"
 
 
-def _array(name: str, a: np.ndarray, dims) -> Given:
+def _array(name: str, a: np.ndarray, dims) -> ShownArgument:
     """One array as text: small ones in full, of others the ends of each axis and the range."""
     named = zip(axis_names(a.ndim, dims), a.shape, strict=True)
     axes = ", ".join(f"{axis} = {n}" if axis != "1" else f"{n}" for axis, n in named)
     shape, small = f"shape ({axes})" if axes else "one number", a.size <= IN_FULL
     usual = "" if small else _usual(a)
     if usual:
-        return Given(name, shape, str(a.dtype), usual)
+        return ShownArgument(name, shape, str(a.dtype), usual)
     how = {"edgeitems": EDGE, "separator": ", ", "max_line_width": 88, "floatmode": "unique"}
     values = np.array2string(a, threshold=IN_FULL if small else 0, **how)
-    return Given(name, shape, str(a.dtype), values, "" if small else _range(a))
+    return ShownArgument(name, shape, str(a.dtype), values, "" if small else _range(a))
 
 
 def _usual(a: np.ndarray) -> str:

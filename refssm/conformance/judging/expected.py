@@ -25,7 +25,7 @@ from refssm.conformance.gauges.contracts import (
 from refssm.conformance.gauges.gauge import Gauge, Measure, wide
 from refssm.conformance.gauges.written import packed, unpacked
 from refssm.conformance.judging.enclosed import enclosed_values
-from refssm.conformance.judging.kept import kept
+from refssm.conformance.judging.kept import KeptFile
 from refssm.conformance.number_types import LONG_DOUBLE_IS_WIDER
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
@@ -50,20 +50,20 @@ def expect(
     arrays,
     statics: Mapping = NO_STATICS,
     vjp: Callable | None = None,
-    held: Standard | None = None,
+    standard: Standard | None = None,
 ) -> tuple[Gauge, ...]:
     """What `op` (or its `vjp`, cotangents first) should return, with error bounds.
 
     The bounds are those of the operator's contract, from one run in double precision. If double
-    precision itself is judged, the values come from the oracle. `held` is the implementation's
+    precision itself is judged, the values come from the oracle. `standard` is the implementation's
     standard, by default that of the arrays' type.
     """
-    held = held or Standard.of(judged_type(arrays))
+    standard = standard or Standard.of(judged_type(arrays))
     if _memory is None:
-        return _expect(op, arrays, statics, vjp, held)
-    key = key_of(op, arrays, statics, vjp, held)
+        return _expect(op, arrays, statics, vjp, standard)
+    key = key_of(op, arrays, statics, vjp, standard)
     if key not in _memory:
-        _memory[key] = _expect(op, arrays, statics, vjp, held)
+        _memory[key] = _expect(op, arrays, statics, vjp, standard)
     return _memory[key]
 
 
@@ -72,10 +72,10 @@ def expect_of_oracle(op: Operator, arrays, statics: Mapping = NO_STATICS) -> tup
     return _expect(op, arrays, statics, None, Standard.of(judged_type(arrays)), _of_oracle)
 
 
-def key_of(op: Operator, arrays, statics: Mapping, vjp, held: Standard) -> Hashable:
+def key_of(op: Operator, arrays, statics: Mapping, vjp, standard: Standard) -> Hashable:
     """A hashable key of all that determines the result of `expect`."""
     seen = b"".join(hash_of(a) for a in arrays)
-    return op, vjp, tuple(sorted(statics.items())), seen, held
+    return op, vjp, tuple(sorted(statics.items())), seen, standard
 
 
 def hash_of(a) -> bytes:
@@ -108,56 +108,60 @@ def remembering(memory: dict | None = None) -> Iterator[None]:
         _memory = outer
 
 
-def _expect(op, arrays, statics, vjp, held: Standard, small=None) -> tuple[Gauge, ...]:
+def _expect(op, arrays, statics, vjp, standard: Standard, small=None) -> tuple[Gauge, ...]:
     """The gauges; `small` computes the values of cases that are small enough for the oracle."""
-    made_of = partial(_made_of, op, arrays, statics, vjp, held)
-    gauged = kept(
-        partial(made_of, "bounds"),
-        partial(_bounded, op, arrays, statics, vjp, held),
-        packed,
-        unpacked,
-    )
+    made_of = partial(_made_of, op, arrays, statics, vjp, standard)
+    file = KeptFile(partial(made_of, "bounds"))
+    stored = file.arrays()
+    if stored is not None:
+        gauged = unpacked(stored)
+    else:
+        gauged = _bounded(op, arrays, statics, vjp, standard)
+        file.keep(partial(packed, gauged))
     gauged = measurable_again(op, arrays, statics, vjp, gauged)
     special = not all(np.isfinite(a).all() for a in (*arrays, *(g.value for g in gauged)))
-    if held.u > 2.0**-50 or special:  # no oracle where a value is not finite, as at a pole
+    if standard.u > 2.0**-50 or special:  # no oracle where a value is not finite, as at a pole
         return gauged
     make = partial(
-        _exact_values, op, vjp, arrays, statics, gauged, small or partial(_quickest, held.u)
+        _exact_values, op, vjp, arrays, statics, gauged, small or partial(_quickest, standard.u)
     )
-    exact = make() if small else kept(partial(made_of, "values"), make, _named, _unnamed)
+    exact = make() if small else _kept_values(partial(made_of, "values"), make)
     return tuple(
         replace(g, value=y, measure=_remeasured(g, y)) for y, g in zip(exact, gauged, strict=True)
     )
 
 
-def _bounded(op, arrays, statics, vjp, held: Standard) -> tuple[Gauge, ...]:
+def _bounded(op, arrays, statics, vjp, standard: Standard) -> tuple[Gauge, ...]:
     """The bounds, with the values of the reference in double precision."""
     with np.errstate(all="ignore"):
         y = (vjp or exact_program(op))(*wide(arrays), **statics)
     values = [a for a in several(y) if a is not None]
     largest = _largest([*arrays, *values])
-    floor, copied = held.floor * largest, held.copied * largest
-    gauged = bounds(op, arrays, statics, vjp, unit=held.u, floor=floor, values=values)
-    if held.ftz:  # copies of inputs are flushed too
+    floor, copied = standard.floor * largest, standard.copied * largest
+    gauged = bounds(op, arrays, statics, vjp, unit=standard.u, floor=floor, values=values)
+    if standard.ftz:  # copies of inputs are flushed too
         gauged = tuple(replace(g, k0=g.k0 + copied, k1=g.k1 + copied) for g in gauged)
     return gauged
 
 
-def _made_of(op, arrays, statics, vjp, held: Standard, what: str) -> bytes:
+def _made_of(op, arrays, statics, vjp, standard: Standard, what: str) -> bytes:
     """The bytes of all that decides `what` is expected, beside refssm itself."""
     # with `ftz`, the bound of a flushed copy depends on the allowed ratio
-    standard = held.type.name, held.computes.name, held.ftz and held.room
+    types = standard.type.name, standard.computes.name, standard.ftz and standard.room
     name = op.name, *map(str, adapters_of(op))
-    told = repr((what, *name, vjp is not None, sorted(statics.items()), standard))
+    told = repr((what, *name, vjp is not None, sorted(statics.items()), types))
     return b"".join([told.encode(), *(hash_of(a) for a in arrays)])
 
 
-def _named(values) -> dict[str, np.ndarray]:
-    return {str(j): y for j, y in enumerate(values)}
-
-
-def _unnamed(arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
-    return tuple(arrays.values())
+def _kept_values(made_of: Callable[[], bytes], make: Callable) -> tuple[np.ndarray, ...]:
+    """The values that `make` computes, or those of an earlier run."""
+    file = KeptFile(made_of)
+    stored = file.arrays()
+    if stored is not None:
+        return tuple(stored.values())
+    values = make()
+    file.keep(lambda: {str(j): y for j, y in enumerate(values)})
+    return values
 
 
 def _remeasured(gauge: Gauge, exact) -> Measure | None:

@@ -8,15 +8,15 @@ arithmetic; F: anything else. A, B and N pass.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from math import sqrt
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from refssm._declaration.operator import Operator
-from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.judging.cancelling import bound_of_terms, right_in_norm, second_bound
-from refssm.conformance.judging.expected import expect
+from refssm.conformance.gauges.gauge import Cumulated, Gauge
+from refssm.conformance.judging.allowed import decided, gross, least_size
+from refssm.conformance.judging.cancelling import right_in_norm
+from refssm.conformance.judging.expected import expect, judged_type
 from refssm.conformance.judging.invariants import grade_invariants
 from refssm.conformance.judging.verdict import (
     BEYOND,
@@ -30,13 +30,68 @@ from refssm.conformance.judging.verdict import (
     worst_of,
     wrong,
 )
+from refssm.conformance.judging.wrong_entries import (
+    BETWEEN,
+    BITS,
+    OF_NORM,
+    RATIO,
+    Damage,
+    axis_names,
+    describe,
+)
 from refssm.conformance.judging.wrong_entries import CLASSES as OF_CLASS
-from refssm.conformance.judging.wrong_entries import OF_NORM, Damage, axis_names, describe
 from refssm.conformance.standard import HALF_PRECISION, Standard
 
-GROSS = 100  # where more than two digits are usual, an error in the second one is wrong
-MORE = 64.0  # times a bound: errors beyond are not measured on more copies
 HEADROOM = 2.0**10  # other programs may have that much larger intermediate results
+
+
+@dataclass(frozen=True)
+class Grader:
+    """Grades the results of an implementation of `op` by its standard.
+
+    Without a standard, by that of the arrays' type.
+    """
+
+    op: Operator
+    standard: Standard | None = None
+
+    def expect(self, arrays, statics, op: Operator | None = None) -> tuple[Gauge, ...]:
+        """What a forward call should return, of another operator if one is given."""
+        return expect(op or self.op, arrays, statics, standard=self.standard)
+
+    def outputs(self, arrays, outputs, gauged, overflow=False, which=()) -> Verdict:
+        """The verdict on the outputs of one call, or on those with indices in `which`."""
+        return grade_outputs(self.op, arrays, outputs, gauged, overflow, self.standard, which)
+
+    def value(self, arrays, statics, outputs, which=()) -> tuple[Verdict, tuple[Gauge, ...]]:
+        """The verdict on the outputs of one call with indices in `which`, and all gauges."""
+        gauged = expect(self.op, arrays, statics, standard=self.standard)
+        return grade_outputs(self.op, arrays, outputs, gauged, False, self.standard, which), gauged
+
+    def gradients(self, gradients, cotangents, arrays, statics) -> Verdict:
+        """The worst verdict on the gradients of one VJP call."""
+        op = self.op
+        gauged = expect(op, [*cotangents, *arrays], statics, op.bare_vjp, self.standard)
+        precision = judged_type([*cotangents, *arrays])
+        verdicts = []
+        axes = [(*batch, *dims) for batch, dims in zip(op.batch_axes, op.input_dims, strict=True)]
+        described = zip(op.inputs, axes, arrays, strict=True)
+        described = [(name, dims, a) for name, dims, a in described if name not in op.flags]
+        for g, gauge, (name, dims, a) in zip(gradients, gauged, described, strict=True):
+            kind = precision if np.iscomplexobj(a) else np.finfo(precision).dtype
+            kind = np.dtype(kind)
+            verdicts.append(compare(g, gauge, kind, dims, f"d{name}", standard=self.standard))
+        return worst_of(verdicts)
+
+    def agree(self, arrays, y, other, *bounds, output=0, through=False) -> Verdict:
+        """Compare two outputs of this implementation: they may differ by the sum of their bounds.
+
+        With `through`, one of them was computed from a state that was rounded to the type.
+        """
+        standard = self.standard
+        if through and standard is not None and standard.u < standard.type.u:
+            standard = replace(standard, computes=standard.type)
+        return same(self.op, arrays, y, other, *bounds, output=output, standard=standard)
 
 
 def compare(
@@ -48,21 +103,23 @@ def compare(
     product=0.0,
     overflow=False,
     either=False,
-    held: Standard | None = None,
+    standard: Standard | None = None,
 ) -> Verdict:
     """Grade one output against its gauge; `product` bounds |Π a| over any time span.
 
     Where intermediates may overflow, nothing is judged; with `overflow`, values above the type's
-    maximum must be infinite. `held` is the standard, by default that of the type.
+    maximum must be infinite. `standard` is the standard, by default that of the type.
     """
     unfit = misfit(actual, gauge.value.shape, dtype, name, either)
     if unfit:
         return wrong(unfit, kind=f"shape or type of `{name}`")
-    held = held or Standard.of(dtype)
-    notes = _wider(actual, dtype, name, held)
-    limit = held.type.max if actual.dtype == dtype else float(np.finfo(actual.dtype).max)
-    limit = limit if overflow else held.type.max
-    reach = min(limit, held.computes.max)  # the arithmetic may have a smaller range than the type
+    standard = standard or Standard.of(dtype)
+    notes = _wider(actual, dtype, name, standard)
+    limit = standard.type.max if actual.dtype == dtype else float(np.finfo(actual.dtype).max)
+    limit = limit if overflow else standard.type.max
+    reach = min(
+        limit, standard.computes.max
+    )  # the arithmetic may have a smaller range than the type
     if max(gauge.peak, product) > reach / HEADROOM:
         if not overflow:
             return Verdict("-", notes=(*notes, "not judged: intermediate results may overflow"))
@@ -73,20 +130,20 @@ def compare(
     if classes is not None:
         return classes
     if gauge.measure is None:
-        return _compare_values(actual, gauge, held, dims, name, notes)
-    in_norm = _compare_norms(actual, gauge, held, dims, name, notes)
-    if gauge.derived is None:
+        return _compare_values(actual, gauge, standard, dims, name, notes)
+    in_norm = _compare_norms(actual, gauge, standard, dims, name, notes)
+    if not gauge.measured:
         return in_norm
     # a small residual allows large errors, and small errors a large residual
-    return worst_of([in_norm, _compare_values(actual, gauge, held, dims, name, notes)])
+    return worst_of([in_norm, _compare_values(actual, gauge, standard, dims, name, notes)])
 
 
-def _wider(actual, dtype, name, held) -> tuple[str, ...]:
+def _wider(actual, dtype, name, standard) -> tuple[str, ...]:
     """A note if the output's type is wider than the judged one."""
     if actual.dtype == dtype:
         return ()
-    came = "" if held.type.half else f"{actual.dtype}, "  # float64 arrays hold all wider types
-    return (f"`{name}` is {came}wider than {held.type.name if held.type.half else dtype}",)
+    came = "" if standard.type.half else f"{actual.dtype}, "  # float64 arrays hold all wider types
+    return (f"`{name}` is {came}wider than {standard.type.name if standard.type.half else dtype}",)
 
 
 def _overflowing(gauge: Gauge, limit: float, reach: float) -> tuple[Gauge, np.ndarray]:
@@ -119,109 +176,50 @@ def _compare_classes(actual, wanted, dims, name) -> Verdict | None:
     )
 
 
-def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict:
+def _compare_values(actual, gauge, standard: Standard, dims, name, notes) -> Verdict:
     """Grade the finite entries, once NaN and infinity agree."""
-    u, u_out, room = held.u, held.u_out(actual.dtype), held.room
-    judged = np.isfinite(gauge.value) & np.isfinite(gauge.k0)
+    u, room, value = standard.u, standard.room, gauge.value
+    judged = np.isfinite(value) & np.isfinite(gauge.k0)
     if not judged.any():
-        return Verdict("-" if gauge.value.size else "A", notes=notes)
+        return Verdict("-" if value.size else "A", notes=notes)
     with np.errstate(all="ignore"):
-        error = np.abs(actual - gauge.value).astype(float)
-        near = bounds_of(gauge, held, actual.dtype)["A"]
-        if gauge.again and not (error <= near)[judged].all() and _may_fit(error, near, judged):
-            k0 = gauge.again()
-            gauge = replace(gauge, k0=k0, k1=np.maximum(gauge.k1, k0))
-        size = _size(gauge, held)
-        scale = u * gauge.k0 + u_out * size / room
+        error = np.abs(actual - value).astype(float)
+        bounds = decided(gauge, standard, actual.dtype, error, judged)
+        scale = u * bounds.k0 + standard.u_out(actual.dtype) * least_size(gauge, standard) / room
         ratio = np.where(judged & (error > 0), error / scale, 0.0)
-        bounds = bounds_of(gauge, held, actual.dtype)
-        if gauge.derived is not None and not (error <= bounds["A"])[judged].all():
-            bounds = bounds_of(replace(gauge, k1=gauge.derived()), held, actual.dtype)
-    within = {grade: error <= bound for grade, bound in bounds.items()}  # false for NaN
-    grade = next((g for g in "ABC" if (within[g] | ~judged).all()), "F")
-    worst = float(ratio.max())
-    bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
-    if grade in "AB" and gauge.normwise and says_nothing(gauge.value, bounds["A"], judged):
-        return Verdict("-", notes=(*notes, BEYOND))
+    grade = bounds.grade(error, judged)
     if grade in "AB":
-        return Verdict(grade, worst, bits, notes=notes, allowed=room)
-    beyond = judged & ~(within["B"] | within["A"])
-    if (allowed := second_bound(gauge, held, bounds)) is not None:
-        own = np.maximum(bounds["A"], bounds["B"])
-        large = _gross(error, gauge, held, judged & ~(error <= own))
-        if np.iscomplexobj(gauge.value):
-            large |= judged & ~(error <= np.maximum(own, _half_the_digits(gauge, held)))
-        if large.any():  # for all of an output, the terms may cancel
-            large &= ~(error <= bound_of_terms(gauge, held, bounds))
-        beyond = large | (judged & ~(error <= allowed))
-        if not beyond.any():
-            value = gauge.value
-            return right_in_norm(error, value, allowed, own, judged, held, dims, notes)
-        ratio = np.where(beyond, ratio, 0.0)
+        if gauge.normwise and says_nothing(value, bounds.a, judged):
+            return Verdict("-", notes=(*notes, BEYOND))
         worst = float(ratio.max())
-        bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
+        return Verdict(grade, worst, right_bits(worst, u), notes=notes, allowed=room)
+    beyond = bounds.beyond(error, judged)
+    if bounds.n is not None:
+        if not beyond.any():
+            return right_in_norm(error, value, bounds, judged, standard, dims, notes)
+        ratio = np.where(beyond, ratio, 0.0)
+    worst = float(ratio.max())
     i = np.unravel_index(np.argmax(ratio), ratio.shape)
     place = f"{name}[{', '.join(map(str, i))}]" if i else name
-    grade = "F" if _gross(error, gauge, held, beyond).any() else grade
-    got, want = told_apart(actual[i], gauge.value[i])
+    grade = "F" if gross(error, gauge, standard, beyond).any() else grade
+    got, want = told_apart(actual[i], value[i])
     where = describe(beyond, dims)
-    message = f"worst {place}: got {got}, want {want} ± {bounds['A'][i]:.1e}; {where}"
+    message = f"worst {place}: got {got}, want {want} ± {bounds.a[i]:.1e}; {where}"
     shown = np.where(judged, ratio, np.nan)
     damage = Damage(name, shown, axis_names(shown.ndim, dims), room)
-    bits, kind = max(0.0, bits), f"values of `{name}`"
+    bits, kind = max(0.0, right_bits(worst, u)), f"values of `{name}`"
     return Verdict(grade, worst, bits, message, notes, allowed=room, damage=damage, kind=kind)
 
 
-def _may_fit(error, bound, judged) -> bool:
-    """Whether more copies may explain errors: they take long; the largest rise seen is 21-fold."""
-    return bool((error <= MORE * bound)[judged].all())
+def right_bits(worst: float, u: float) -> float:
+    """How many bits are right, if the largest error is `worst` times that of a good program."""
+    return -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
 
 
-def _gross(error, gauge: Gauge, held: Standard, beyond) -> np.ndarray:
-    """The errors that are not allowed and exceed a hundredth of the largest value.
-
-    Such an error is no lack of precision, unless the type itself has few digits.
-    """
-    if held.u >= HALF_PRECISION:
-        return np.zeros_like(beyond)
-    largest = np.abs(gauge.value).max(initial=0.0, where=np.isfinite(gauge.value))
-    return beyond & ~(error <= largest / GROSS) if largest > 0 else np.zeros_like(beyond)
-
-
-def _half_the_digits(gauge: Gauge, held: Standard) -> float:
-    """The error of the largest entry with half of its digits.
-
-    With complex decays the cumulated form adds up angles, of hundreds of turns in a long row, and
-    has no digits left: an error of 1 % would be right in norm. Few programs compute so.
-    """
-    return sqrt(held.u) * np.abs(gauge.value).max(initial=0.0, where=np.isfinite(gauge.value))
-
-
-def bounds_of(gauge: Gauge, held: Standard, dtype) -> dict[str, np.ndarray]:
-    """For each grade, the largest |ŷ − y| of each entry of an output of type `dtype`."""
-    u, room, rounding = held.u, held.room, held.u_out(dtype) * _size(gauge, held)
-    # K1 is infinite where one rounding of an input may make an operand 0: then K0 judges alone
-    k1 = np.where(np.isfinite(gauge.k1), gauge.k1, gauge.k0)
-    if gauge.derived is not None:  # k0 is measured, and the derived bound hides what is bad
-        measured = room * u * gauge.k0 + rounding
-        most = np.maximum(room * u * k1, room * HALF_PRECISION * gauge.k0)
-        return {"A": measured, "B": measured, "C": most + rounding}
-    return {
-        "A": room * u * gauge.k0 + rounding,
-        "B": room * u * k1 + rounding,
-        "C": room * HALF_PRECISION * k1 + rounding,
-    }
-
-
-def _size(gauge: Gauge, held: Standard) -> np.ndarray:
-    """|y|, at least the smallest normal number: below it, rounding errors stay the same size."""
-    return np.maximum(np.abs(gauge.value).astype(float), held.type.tiny)
-
-
-def _compare_norms(actual, gauge: Gauge, held: Standard, dims, name, notes) -> Verdict:
+def _compare_norms(actual, gauge: Gauge, standard: Standard, dims, name, notes) -> Verdict:
     """Grade whole matrices by the measure of their contract; there is no grade B."""
     assert gauge.measure is not None
-    u, room, measure = held.u, held.room, gauge.measure
+    u, room, measure = standard.u, standard.room, gauge.measure
     with np.errstate(all="ignore"):
         error = measure.of(actual)
         judged = np.isfinite(measure.bound) & (actual.size > 0)
@@ -230,7 +228,7 @@ def _compare_norms(actual, gauge: Gauge, held: Standard, dims, name, notes) -> V
         return Verdict("-" if actual.size else "A", notes=notes)
     worst = float(ratio.max())
     grade = "A" if worst <= room else "C" if worst <= room * HALF_PRECISION / u else "F"
-    bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
+    bits = right_bits(worst, u)
     if grade == "A":
         return Verdict(grade, worst, bits, notes=notes, allowed=room)
     member = np.unravel_index(np.argmax(ratio), ratio.shape)[:-2]
@@ -271,19 +269,76 @@ def judge(op: Operator, candidate: Callable, *arrays: np.ndarray, **statics) -> 
 
 
 def grade_outputs(
-    op: Operator, arrays, outputs, gauged, overflow=False, held: Standard | None = None, which=()
+    op: Operator,
+    arrays,
+    outputs,
+    gauged,
+    overflow=False,
+    standard: Standard | None = None,
+    which=(),
 ) -> Verdict:
     """Grade a tuple of outputs, or those with indices in `which`: the worst verdict."""
     if not isinstance(outputs, tuple) or len(outputs) != len(gauged):
         got = f"{len(outputs)} outputs" if isinstance(outputs, tuple) else type(outputs).__name__
         return wrong(f"returned {got}, want {len(gauged)} outputs", kind="number of outputs")
     if op.contract.basis_free:
-        return grade_invariants(op, outputs, gauged, held or Standard.of(np.float64))
-    types, product = types_in(op, arrays, held), span_product(op, arrays)
+        return grade_invariants(op, outputs, gauged, standard or Standard.of(np.float64))
+    types, product = types_in(op, arrays, standard), span_product(op, arrays)
     either = any(t.kind == "c" for t in types)
     axes = [(*op.batch_names, *dims) for dims in op.output_dims]
     told = list(zip(outputs, gauged, types, axes, op.outputs, strict=True))
-    return worst_of(
-        compare(y, gauge, dtype, dims, name, product, overflow, either, held)
-        for y, gauge, dtype, dims, name in (told[j] for j in which or range(len(told)))
-    )
+    verdicts = []
+    for y, gauge, dtype, dims, name in (told[j] for j in which or range(len(told))):
+        verdict = compare(y, gauge, dtype, dims, name, product, overflow, either, standard)
+        verdicts.append(verdict)
+    return worst_of(verdicts)
+
+
+def same(op: Operator, arrays, y, other, *bounds, output=0, standard: Standard | None = None):
+    """The verdict on two results of one implementation: they may differ by the sum of bounds."""
+    of = standard or Standard.of(judged_type(arrays))
+    returned = of.u_out(y.dtype) / (of.room * of.u)  # the rounding of the output, in u·K
+
+    def summed(errors):
+        rounded = (returned * np.maximum(np.abs(b.value), of.type.tiny) for b in bounds)
+        both = (
+            np.broadcast_to(e + r, np.shape(other)) for e, r in zip(errors, rounded, strict=True)
+        )
+        return np.sum([*both], axis=0)
+
+    k = summed([b.k1 for b in bounds])
+    forms = [b.cumulated for b in bounds if b.cumulated is not None]
+    gauge = Gauge(np.asarray(other), k, k, max(b.peak for b in bounds))
+    if len(forms) == len(bounds):
+        gauge = replace(
+            gauge,
+            cumulated=Cumulated(
+                lambda: k + summed([form.whole() for form in forms]),
+                lambda: k + summed([form.of_terms() for form in forms]),
+            ),
+        )
+    if any(b.more_copies for b in bounds):
+        more = [b.more_copies or (lambda b=b: b.k1) for b in bounds]
+        gauge = replace(gauge, more_copies=lambda: np.maximum(k, summed([k0() for k0 in more])))
+    types, name = types_in(op, arrays, standard), op.outputs[output]
+    dims = (*op.batch_names, *op.output_dims[output])
+    either = any(t.kind == "c" for t in types)
+    verdict = compare(y, gauge, types[output], dims, name, either=either, standard=standard)
+    if verdict.damage is None or verdict.damage.unit != RATIO:
+        return verdict
+    return replace(verdict, damage=replace(verdict.damage, unit=BETWEEN))
+
+
+def inexact(op, y, wanted, what, output=0) -> Verdict:
+    """The verdict on two results that should be equal bit by bit; names the first difference."""
+    if y.shape != wanted.shape:
+        kind = f"shape or type of `{op.outputs[output]}`"
+        return wrong(f"{what}shape {y.shape}, want {wanted.shape}", kind=kind)
+    bad = ~((y == wanted) | ((y != y) & (wanted != wanted)))
+    i = tuple(int(j) for j in np.argwhere(bad)[0])
+    place = f"{op.outputs[output]}{list(i)}"
+    dims = (*op.batch_names, *op.output_dims[output])
+    got, want = told_apart(y[i], wanted[i])
+    message = f"{what}{place}: got {got}, want exactly {want}; {describe(bad, dims)}"
+    name = op.outputs[output]
+    return wrong(message, Damage.where(name, bad, dims, BITS), f"bits of `{name}`")

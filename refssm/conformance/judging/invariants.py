@@ -26,16 +26,18 @@ from refssm.conformance.judging.verdict import (
 from refssm.conformance.standard import HALF_PRECISION, Standard
 
 
-def grade_invariants(op: Operator, outputs, gauged: tuple[Gauge, ...], held: Standard) -> Verdict:
+def grade_invariants(
+    op: Operator, outputs, gauged: tuple[Gauge, ...], standard: Standard
+) -> Verdict:
     """Grade ‖ŷ − y‖_F against n·scale for each invariant; return the worst verdict."""
-    types = types_in(op, (), held)
+    types = types_in(op, (), standard)
     for y, gauge, dtype, name in zip(outputs, gauged, types, op.outputs, strict=True):
         unfit = misfit(y, gauge.value.shape, dtype, name, either=True) or _not_finite(y, name)
         if unfit:
             return wrong(unfit, kind=f"shape or type of `{name}`")
     got, want = (_invariants(op, ys) for ys in (outputs, [g.value for g in gauged]))
     size = max(1, *(n for g in gauged for n in g.value.shape))
-    told = [_compared(a, b, size, held) for a, b in zip(got, want, strict=True)]
+    told = [_compared(a, b, size, standard) for a, b in zip(got, want, strict=True)]
     return max(told, key=lambda v: (RANKS.index(v.grade), v.ratio)) if told else Verdict("A")
 
 
@@ -54,18 +56,20 @@ def _not_finite(y, name) -> str:
     return f"worst {name}{list(place)}: got {y[place]:.6g} ({CLASSES[kind_of(y[place])]})"
 
 
-def _compared(got: Invariant, want: Invariant, size: int, held: Standard) -> Verdict:
+def _compared(got: Invariant, want: Invariant, size: int, standard: Standard) -> Verdict:
     """The grade of one invariant: A, C or F."""
-    error, allowed = distance(got, want), held.room * held.u * size * want.scale
-    ratio = held.room * error / allowed if allowed else (0.0 if error == 0 else np.inf)
+    error, allowed = distance(got, want), standard.room * standard.u * size * want.scale
+    ratio = standard.room * error / allowed if allowed else (0.0 if error == 0 else np.inf)
     grade = "A" if error <= allowed else "F"  # F for NaN
-    if grade == "F" and error <= allowed * HALF_PRECISION / held.u:
+    if grade == "F" and error <= allowed * HALF_PRECISION / standard.u:
         grade = "C"
-    bits = -np.log2(held.u) - (max(0.0, np.log2(ratio)) if ratio > 0 else 0.0)
+    bits = -np.log2(standard.u) - (max(0.0, np.log2(ratio)) if ratio > 0 else 0.0)
     if grade == "A":
-        return Verdict(grade, ratio, bits, allowed=held.room)
+        return Verdict(grade, ratio, bits, allowed=standard.room)
     message = f"worst {want.name}: the error is {error:.2e} in norm, allowed {allowed:.1e}"
-    return Verdict(grade, ratio, max(0.0, bits), f"{message}{_where(got, want)}", allowed=held.room)
+    return Verdict(
+        grade, ratio, max(0.0, bits), f"{message}{_where(got, want)}", allowed=standard.room
+    )
 
 
 def distance(got: Invariant, want: Invariant) -> float:

@@ -28,7 +28,6 @@ from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from math import prod
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 from platformdirs import user_cache_path
@@ -44,7 +43,6 @@ DIGEST = 16
 READING = 0.001, 5e-9  # seconds to read a file: of each, and of each byte
 WORTH = 4  # kept is what takes this many times longer to make than to read
 
-T = TypeVar("T")
 Arrays = Mapping[str, np.ndarray]
 _keeping = 0
 _written = LOOK  # bytes since the files were last added up; so at first write
@@ -52,7 +50,7 @@ _written = LOOK  # bytes since the files were last added up; so at first write
 
 @contextmanager
 def keeping() -> Iterator[None]:
-    """Context in which `kept` uses the disk: for runs of the judge on unchanged refssm."""
+    """Context in which `KeptFile` uses the disk: for runs of the judge on unchanged refssm."""
     global _keeping
     _keeping += 1
     try:
@@ -61,31 +59,30 @@ def keeping() -> Iterator[None]:
         _keeping -= 1
 
 
-def kept(
-    made_of: Callable[[], bytes],
-    make: Callable[[], T],
-    pack: Callable[[T], Arrays | None],
-    unpack: Callable[[Arrays], T],
-) -> T:
-    """What `make` returns, or what a file with the hash of `made_of()` has of it.
+class KeptFile:
+    """The file of one computation, if this run keeps any; else nothing is read or written."""
 
-    `pack` returns None if the result cannot be written as arrays.
-    """
-    place = place_of(made_of()) if _keeping else None
-    if place is None:
-        return make()
-    arrays = read(place)
-    if arrays is not None:
-        return unpack(arrays)
-    started = time.perf_counter()
-    made = make()
-    seconds = time.perf_counter() - started
-    arrays = pack(made)
-    if arrays is not None:
-        size = sum(a.nbytes for a in arrays.values())
-        if seconds > WORTH * (READING[0] + READING[1] * size):
-            write(place, arrays)
-    return made
+    def __init__(self, made_of: Callable[[], bytes]):
+        self._place = place_of(made_of()) if _keeping else None
+        self._started = 0.0
+
+    def arrays(self) -> Arrays | None:
+        """What an earlier computation of the same left; None if it must be computed now."""
+        found = read(self._place) if self._place else None
+        self._started = time.perf_counter()
+        return found
+
+    def keep(self, pack: Callable[[], Arrays | None]) -> None:
+        """Write what was computed since `arrays`, if that took longer than to read it.
+
+        `pack` returns None if the result cannot be written as arrays.
+        """
+        seconds = time.perf_counter() - self._started
+        arrays = pack() if self._place else None
+        if arrays is not None and self._place is not None:
+            size = sum(a.nbytes for a in arrays.values())
+            if seconds > WORTH * (READING[0] + READING[1] * size):
+                write(self._place, arrays)
 
 
 def place_of(made_of: bytes) -> Path | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from refssm.conformance.judging.evidence import Evidence
+from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.standard import C
 
 THIN = "thin"  # right wherever it could be judged, but that was in too few cases
@@ -31,6 +32,41 @@ class Also:
     smallest_bits: float = 0.0
     counterexample: str = ""
     alone: str = ""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What a report shows of one failure: its smallest case, saved inputs, the likely cause."""
+
+    message: str
+    smallest: str  # the smallest failing input in words
+    smallest_ratio: float
+    smallest_bits: float
+    kind: str = ""  # what is wrong, such as "values of `x`"
+    failing: int = 0  # how many of the drawn cases fail in this way
+    hint: str = ""
+    looks_like: str = ""  # the likely mistake, or the pattern of wrong entries
+    counterexample: str = ""  # path of the saved inputs
+    alone: str = ""  # path of a script that repeats the call without refssm
+    evidence: Evidence | None = None
+    as_wrong: bool = False  # graded C, but judged in other ways it is wrong: an F
+
+    def also(self, verdict: Verdict) -> Also:
+        """The failure beside a worse one; `verdict` is the one on the worst case that was drawn."""
+        return Also(
+            verdict.verdict,
+            self.kind,
+            "-" if verdict.error else verdict.grade,
+            verdict.ratio,
+            verdict.bits,
+            self.failing,
+            self.message,
+            self.smallest,
+            self.smallest_ratio,
+            self.smallest_bits,
+            self.counterexample,
+            self.alone,
+        )
 
 
 @dataclass(frozen=True)
@@ -71,6 +107,26 @@ class Result:
     smallest_bits: float = 0.0
     also: tuple[Also, ...] = ()  # other failures of the check, the worst first
     tolerated: bool = False  # thin, and the run allows that
+
+    def explained(self, failure: Explained, also: tuple[Also, ...] = ()) -> Result:
+        """The result with what is known of its worst failure, and the other failures."""
+        return replace(
+            self,
+            verdict="wrong" if failure.as_wrong else self.verdict,
+            grade="F" if failure.as_wrong else self.grade,
+            message=failure.message,
+            kind=failure.kind,
+            failing=failure.failing,
+            smallest=failure.smallest,
+            smallest_ratio=failure.smallest_ratio,
+            smallest_bits=failure.smallest_bits,
+            hint=self.hint or failure.hint,
+            looks_like=failure.looks_like,
+            counterexample=failure.counterexample,
+            alone=failure.alone,
+            evidence=failure.evidence,
+            also=also,
+        )
 
     @property
     def id(self) -> str:

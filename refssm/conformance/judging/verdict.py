@@ -117,10 +117,10 @@ def worst_of(verdicts) -> Verdict:
     return replace(decisive, notes=notes)
 
 
-def types_in(op: Operator, arrays, held: Standard | None) -> tuple[np.dtype, ...]:
+def types_in(op: Operator, arrays, standard: Standard | None) -> tuple[np.dtype, ...]:
     """The output types; an operator without array inputs answers in the judged type."""
     types = op.output_types(*arrays)
-    if not op.constructor or held is None:
+    if not op.constructor or standard is None:
         return types
-    precision = np.finfo(held.type.carrier).dtype
+    precision = np.finfo(standard.type.carrier).dtype
     return tuple(np.result_type(precision, 1j) if t.kind == "c" else precision for t in types)

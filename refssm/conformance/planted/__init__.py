@@ -1,6 +1,7 @@
 """Planted bugs, one per kind of mistake in public code; each names the check that catches it.
 
-They test the judge: if the check lets a bug pass, the judge has a defect.
+They test the judge: if the check lets a bug pass, the judge has a defect. A run needs them, too: a
+failure is compared with them, and the one with the same outputs is named in the report.
 """
 
 from __future__ import annotations

@@ -16,12 +16,12 @@ from refssm.conformance.checks.checks import rule_named
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.result import THIN, Result
 from refssm.conformance.report import lines
-from refssm.conformance.report.verdict import VerdictLine, accuracy, file_of, name_of, severity
+from refssm.conformance.report.verdict import RunVerdict, accuracy, file_of, name_of, severity
 
 
 def show(
     out: Console,
-    verdict: VerdictLine,
+    verdict: RunVerdict,
     results: Sequence[Result],
     complaints: Sequence[str],
     headers: Iterable[str],
@@ -47,7 +47,7 @@ def show(
             out.print(text)
 
 
-def show_verdict(out: Console, verdict: VerdictLine, seconds: float) -> None:
+def show_verdict(out: Console, verdict: RunVerdict, seconds: float) -> None:
     """Print the verdict's line."""
     text = Text(verdict.word, style=f"bold {verdict.style}")
     text.append(verdict.line.removeprefix(verdict.word), style="bold")

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from refssm.conformance.judging.result import Result
 from refssm.conformance.report import lines
-from refssm.conformance.report.verdict import VerdictLine, severity
+from refssm.conformance.report.verdict import RunVerdict, severity
 
 ORDER = ("wrong", "error", "inaccurate", "thin", "skipped", "pass")
 GRADES = {  # what stands beside a verdict, for those who do not know the letters
@@ -49,7 +49,7 @@ class Shown:
 
 
 def page(
-    verdict: VerdictLine,
+    verdict: RunVerdict,
     results: list[Result],
     headers: Iterable[str],
     seconds: float,

@@ -21,7 +21,7 @@ LONG = 100  # characters of a message that is quoted
 
 
 @dataclass(frozen=True)
-class VerdictLine:
+class RunVerdict:
     """A word in capitals, a sentence, and the numbers behind it; `style` is the word's colour."""
 
     word: str
@@ -41,7 +41,7 @@ class VerdictLine:
 
 def verdict_of(
     results: Sequence[Result], *, complaints: Sequence[str] = (), interrupted: bool = False
-) -> VerdictLine:
+) -> RunVerdict:
     """The verdict on all results; `complaints` are other reasons why the run fails."""
     failed = sorted((r for r in results if r.failed), key=severity)
     if failed:
@@ -55,7 +55,7 @@ def verdict_of(
     if interrupted:
         so_far = f"{word} so far" if results else "nothing was judged"
         word, sentence = "INTERRUPTED", ": ".join(part for part in (so_far, sentence) if part)
-    return VerdictLine(word, sentence, _counts(results))
+    return RunVerdict(word, sentence, _counts(results))
 
 
 def severity(result: Result) -> int:

@@ -9,7 +9,7 @@ from refssm._declaration.implements import Declaration, unknown
 from refssm.catalog import resumed
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found, declared
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.ranges import parse
 from refssm.conformance.checks.checks import NAMES, PROFILES
 from refssm.conformance.judging.certificate import refuse_if_wrong

@@ -12,13 +12,21 @@ import numpy as np
 from refssm._declaration.layout import canonical, parse, parts
 from refssm._declaration.operator import COMPILED_TYPES
 from refssm.catalog import from_state
+from refssm.conformance.calling.candidate import Broken
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.calling.recorded import Recorded, in_order, stored
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.cases.cotangents import random_like
 from refssm.conformance.checks import special_values
-from refssm.conformance.checks.candidate import Broken
-from refssm.conformance.checks.checks import GRADIENT, PROFILES, VALUE, Check, checks_of, types_of
+from refssm.conformance.checks.checks import (
+    GRADIENT,
+    PROFILES,
+    VALUE,
+    Check,
+    checks_of,
+    gradient_at,
+    types_of,
+)
 from refssm.conformance.checks.law import Rule
 from refssm.conformance.diagnosis.failure import CANONICAL
 from refssm.conformance.diagnosis.kept_failure import STORY
@@ -28,9 +36,9 @@ from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.conformance.number_types import number_type
-from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.first_calls import first_calls
+from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session
-from refssm.conformance.running.trial import Trial
 from refssm.conformance.usage_error import UsageError
 
 SIZE = "size/"  # prefix of the size of an axis in a file; only for merged axes
@@ -79,7 +87,7 @@ class _OwnData:
             arrays = [_with_all_axes(op, i, a, path) for i, a in enumerate(arrays)]
         self.arrays = arrays
         # find out whether calls are batched or slice by slice
-        trial.candidate.probe({self.dtype: ordinary_case(op, self.dtype)})
+        first_calls(trial.candidate, {self.dtype: ordinary_case(op, self.dtype)})
         self.candidate = trial.candidate.judged_in(self.dtype)
 
     @property
@@ -122,7 +130,7 @@ class _OwnData:
             shapes = self.trial.op.output_shapes(*arrays, **statics)
             if [d.shape for d in cotangents] != [*shapes]:
                 return Verdict("-", notes=("`only` changes the shape of the outputs",))
-            return self.candidate.gradient(cotangents, arrays, statics)
+            return gradient_at(self.candidate, cotangents, arrays, statics)
 
         return self._judged(GRADIENT, f"the gradient for {whence}", judged)
 
@@ -175,12 +183,12 @@ class _OwnData:
             raise UsageError(f"{self.path}: {error}") from None
         if doubt:
             verdict = Verdict("F", np.inf, 0.0, f"not judged: {doubt}", error=True)
-        details = {"examples": 1, "hint": f"inputs: {self.path}, {what}"}
-        if verdict.grade == "-" and not verdict.error:
-            return trial.wording.not_judged(check, verdict, started, details)
-        if self.session.settings.evidence and not verdict.ok and rule is VALUE:
-            details["evidence"] = gathered(op, verdict, self.arrays, self.statics)
-        return trial.wording.judged(check, verdict, started, details)
+        hint = f"inputs: {self.path}, {what}"
+        result = trial.wording.judged(check, verdict, started, hint=hint)
+        if rule is VALUE and not verdict.ok and self.session.settings.evidence:
+            evidence = gathered(op, verdict, self.arrays, self.statics)
+            result = replace(result, evidence=evidence)
+        return result
 
 
 def _canonical(op, given, layout: str, path) -> dict[str, np.ndarray]:

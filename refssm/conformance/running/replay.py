@@ -8,16 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken
 from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.checks.candidate import Broken
 from refssm.conformance.diagnosis.kept_failure import case_of
+from refssm.conformance.judging.certificate import certified
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.own_arrays import arguments
-from refssm.conformance.running.probing import certified
-from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session
-from refssm.conformance.running.trial import Trial
 from refssm.conformance.usage_error import UsageError
 
 
@@ -38,10 +37,7 @@ def again(session: Session, path: Path, given: Mapping[str, np.ndarray], kept: M
         verdict = Verdict("F", np.inf, 0.0, f"not judged: {doubt}", error=True)
     else:
         verdict = _verdict(trial, check, path, given, kept)
-    details = {"examples": 1, "hint": f"inputs: {path}"}
-    if verdict.grade == "-" and not verdict.error:
-        return trial.wording.not_judged(check, verdict, started, details)
-    return trial.wording.judged(check, verdict, started, details)
+    return trial.wording.judged(check, verdict, started, hint=f"inputs: {path}")
 
 
 def _verdict(trial: Trial, check, path: Path, given, kept) -> Verdict:

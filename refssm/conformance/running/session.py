@@ -1,13 +1,34 @@
-"""A run of the judge on one target: every implementation in it, check by check."""
+"""A run of the judge on one target: every implementation in it, check by check.
+
+A `Trial` is one implementation in a run. It has four parts: the scope (what is judged), the first
+calls, a sweep for each check, and the wording of results.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from refssm._declaration.adapted import adapted, taken
+from refssm._declaration.layout import in_layout
+from refssm.conformance.calling.candidate import Candidate
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.calling.implementation import Offer
+from refssm.conformance.cases.ranges import narrowed
+from refssm.conformance.checks.checks import (
+    AGAINST_GRADIENT,
+    GRADIENT,
+    VALUE,
+    Check,
+    checks_of,
+    types_of,
+)
+from refssm.conformance.judging.certificate import certified
 from refssm.conformance.judging.kept import keeping
 from refssm.conformance.judging.result import Result
+from refssm.conformance.running.first_calls import Probe
+from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session
-from refssm.conformance.running.trial import Trial
+from refssm.conformance.running.sweeping import Sweeping, Wording
 from refssm.conformance.usage_error import UsageError
 
 
@@ -27,3 +48,98 @@ def results_of(session: Session) -> Iterator[Result]:
                 yield result
                 if result.failed and session.settings.stop_at_failure:
                     return
+
+
+class Trial:
+    """An implementation and its checks; nothing is called before `run`."""
+
+    def __init__(self, session: Session, offer: Offer):
+        self.session, self.offer, settings = session, offer, session.settings
+        op = taken(operator_named(offer.name), offer.adapters)
+        op = narrowed(in_layout(op, offer.layout), settings.where)
+        self.op = adapted(op, offer.adapters)
+        self.candidate = Candidate(self.op, session.worker, offer)
+        self.candidate.between = settings.where.sizes
+        self.scope = Scope(self.op, offer, settings)
+        self.probe = Probe(session, self.scope, self.candidate)
+        self.wording = Wording(session.target, self.scope, self.candidate)
+
+    def run(self) -> Iterator[Result]:
+        """Yield each result at once."""
+        scope, probe, wording = self.scope, self.probe, self.wording
+        self.session.begin_another()
+        reason = self.offer.absent or scope.undeclared
+        if reason:
+            dtype = (*scope.types, *scope.settings.types, *types_of(self.op))[0]
+            yield wording.skipped(VALUE.name, dtype, reason)
+            return
+        if self.offer.seems and all(probe.refused.values()):
+            dtype, seems = scope.types[0], self.offer.seems
+            message = f"it seems to want {seems} arrays, try --framework {seems}: "
+            message += probe.refused[dtype]
+            yield wording.result(self.checks([dtype])[0], "error", message)
+            return
+        if probe.misfit:
+            yield self.misfit()
+            return
+        for dtype in scope.types:
+            if dtype not in (*probe.accepted, *probe.broken):
+                yield wording.skipped(VALUE.name, dtype, probe.reason(dtype))
+        if not probe.accepted:
+            return
+        if scope.gradient_missing:
+            yield wording.skipped(GRADIENT.name, probe.accepted[0], scope.gradient_missing)
+        if missing := scope.uncompared(probe.older):
+            yield wording.skipped(AGAINST_GRADIENT.name, probe.accepted[0], missing)
+        for check in self.planned():
+            yield self.judge(check)
+
+    def checks(self, types: Iterable[str]) -> list[Check]:
+        """The requested checks in `types`."""
+        return self.scope.checks(types, self.probe.older)
+
+    def planned(self) -> list[Check]:
+        """The checks of accepted types; first the value in types whose first call is a failure."""
+        op, profile, broken = self.op, self.scope.profile, self.probe.broken
+        checks = checks_of(op, profile, broken, vjp=False)
+        failures = [c for c in checks if c.rule is VALUE]
+        ids = {c.id for c in failures}
+        return failures + [c for c in self.checks(self.probe.accepted) if c.id not in ids]
+
+    def misfit(self) -> Result:
+        """The only result of an implementation whose layout does not fit: other checks would repeat
+        it."""
+        dtype = self.probe.accepted[0]
+        asked = self.checks([dtype]) or checks_of(self.op, self.scope.profile, [dtype], vjp=False)
+        check = next((c for c in asked if c.rule is VALUE), asked[0])
+        sweeping = Sweeping(self.session, self.probe, self.wording, check)
+        return sweeping.of_misfit(self.probe.first_call(dtype))
+
+    def judge(self, check: Check) -> Result:
+        """Run one check."""
+        self.session.tick(f"{self.op}: checking the reference", 0, 0)
+        if doubt := self.doubt:
+            return self.wording.result(check, "error", f"not judged: {doubt}")
+        reason = self.left_out(check)
+        if reason:
+            return self.wording.result(check, "skipped", reason)
+        sweeping = Sweeping(self.session, self.probe, self.wording, check)
+        if check.rule is VALUE and check.dtype in self.probe.broken:
+            return sweeping.of_first_call(self.probe.first_call(check.dtype))
+        return sweeping.result()
+
+    @property
+    def doubt(self) -> str:
+        """Why refssm's reference cannot be trusted, or ""."""
+        learned = self.probe.learned
+        return learned.doubt if learned else certified(operator_named(self.op.name))
+
+    def left_out(self, check: Check) -> str:
+        """Why a check is not run, or ""."""
+        if self.offer.files and check.rule.of_memory:
+            return "a program reads files: its use of memory cannot be checked"
+        if asked := self.session.settings.preset:
+            return check.without_preset(asked, self.session.settings.where.sizes)
+        found = [offer.name for offer in self.session.worker.found]
+        rule, where = check.rule, self.session.settings.where
+        return rule.missing(self.op, found) or rule.left_by(self.op, where)

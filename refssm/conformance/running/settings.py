@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from refssm.conformance.calling.worker import InProcess, Worker
+from refssm.conformance.calling.one_call import InProcess
+from refssm.conformance.calling.worker import Worker
 from refssm.conformance.cases.ranges import Where
 from refssm.conformance.checks.checks import PROFILES
 from refssm.conformance.running.source import Learned, Source, judged_here

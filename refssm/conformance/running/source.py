@@ -9,7 +9,7 @@ from typing import NamedTuple
 from refssm.conformance.checks.beside_old import Beside
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.piece import Piece
-from refssm.conformance.checks.searching.swept import Cases
+from refssm.conformance.checks.swept import Cases
 
 Ready = Callable[[int], Piece | None]
 Keep = Callable[[int, Cases], None]

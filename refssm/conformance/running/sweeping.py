@@ -1,4 +1,4 @@
-"""Run one check of one implementation: draw cases, judge them, explain a failure."""
+"""Run one check of one implementation: draw cases, judge them, explain a failure; the result."""
 
 from __future__ import annotations
 
@@ -11,25 +11,78 @@ from dataclasses import dataclass, replace
 import numpy as np
 from hypothesis import strategies as st
 
+from refssm.conformance.calling.candidate import Candidate, without_result
 from refssm.conformance.calling.worker import NOT_CALLED
 from refssm.conformance.cases.case import ordinary_cases
-from refssm.conformance.checks.candidate import FirstCall, without_result
 from refssm.conformance.checks.checks import COMPARING, Check
 from refssm.conformance.checks.drawing import Drawing
-from refssm.conformance.checks.searching.swept import Failure, Swept
 from refssm.conformance.checks.sweep import SHRINK_TRIES, sweep, widest
+from refssm.conformance.checks.swept import Failure, Swept
 from refssm.conformance.diagnosis.failure import explain
 from refssm.conformance.diagnosis.hints import AS_WRONG, FLUSHED
 from refssm.conformance.diagnosis.looks_like import diagnose
-from refssm.conformance.judging.result import MISFIT, THIN, Also, Result
+from refssm.conformance.judging.result import MISFIT, THIN, Also, Explained, Result
 from refssm.conformance.judging.verdict import Verdict
-from refssm.conformance.running.probing import BLOCK_SIZES, Probe
+from refssm.conformance.running.first_calls import BLOCK_SIZES, FirstCall, Probe
+from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session
-from refssm.conformance.running.wording import Wording
+from refssm.conformance.standard import Standard
 
 UNFIT = "no other check was run: none can pass before the layout fits"
 RAISES = "no other check was run: the call raises in every type, perhaps for a wrong layout"
 SEVERAL = 5  # so many cases have more than one length, unless the implementation limits them
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Makes the results of one implementation; `target` is where it was found."""
+
+    target: str
+    scope: Scope
+    candidate: Candidate
+
+    def judged(
+        self, check: Check, verdict: Verdict, started: float, examples=1, declined=0, hint=""
+    ) -> Result:
+        """The result of a check with a verdict; it is skipped if nothing could be judged."""
+        offer = self.scope.offer
+        if verdict.grade == "-" and not verdict.error:
+            message = "; ".join(verdict.notes) or "nothing could be judged"
+            result = self.result(check, "skipped", message)
+        else:
+            result = replace(
+                self.result(check, verdict.verdict, verdict.message),
+                grade="-" if verdict.error else verdict.grade,
+                ratio=verdict.ratio,
+                bits=verdict.bits,
+                notes=verdict.notes,
+                sliced=self.candidate.sliced or offer.loops,
+                allowed=offer.accuracy.C,
+                digits=Standard.of(check.dtype, offer.accuracy).computes.digits,
+            )
+        seconds = time.perf_counter() - started
+        return replace(result, seconds=seconds, examples=examples, declined=declined, hint=hint)
+
+    def result(self, check: Check, verdict: str, message: str) -> Result:
+        """A result with the fields that all results share."""
+        settings = self.scope.settings
+        return Result(
+            check.op.name,
+            self.target,
+            check.name,
+            check.dtype,
+            verdict,
+            message=message,
+            seed=settings.seed,
+            profile=settings.profile,
+            shrunk=self.scope.shrink,
+            function=settings.function,
+        )
+
+    def skipped(self, check: str, dtype: str, reason: str) -> Result:
+        """The result of a check that was not started."""
+        op, function = self.scope.op.name, self.scope.settings.function
+        return Result(op, self.target, check, dtype, "skipped", message=reason, function=function)
 
 
 @dataclass
@@ -58,39 +111,41 @@ class Sweeping:
         check, started = self.check, time.perf_counter()
         self.session.tick(check.id, 0, check.count)
         swept = self._judged_cases()
-        details: dict = {"examples": swept.examples, "declined": swept.declined}
-        if check.rule in COMPARING and self.probe.older:
-            details["hint"] = self.probe.older.told(check.id, swept.keys)
+        older = self.probe.older
+        hint = older.told(check.id, swept.keys) if check.rule in COMPARING and older else ""
+        if not swept.failures and swept.declined == swept.examples:
+            swept.verdict = Verdict("-", notes=("declined all cases",))
+        explained: tuple = ()
         if swept.failures:
             self.session.tick(f"{check.id}: explaining the failure", 0, 0)
-            details = self._explained(swept) | details
-        elif swept.verdict.grade == "-":
-            if swept.declined == swept.examples:
-                swept.verdict = Verdict("-", notes=("declined all cases",))
-            return self.wording.not_judged(check, swept.verdict, started, details)
-        else:
-            details = self._thin(swept) | details
-        return self.wording.judged(check, swept.verdict, started, details)
+            explained = self._explained(swept)
+        counts = swept.examples, swept.declined
+        result = self.wording.judged(check, swept.verdict, started, *counts, hint)
+        if swept.failures:
+            return result.explained(*explained) if explained else result
+        return result if swept.verdict.grade == "-" else self._thin(swept, result)
 
     def of_first_call(self, first: FirstCall) -> Result:
         """The result of a first call that is a failure; the check draws no other case."""
         started, verdict = time.perf_counter(), without_result(first.outcome)
         failure = Failure(0, "", verdict, case=first.case, smallest=verdict)
         swept = Swept(examples=1, verdict=verdict, failures=[failure])
-        details = {"examples": 1} | self._explained(swept)
-        if not first.killed:
-            details["message"] = f"declared for {self.check.dtype}, but {details['message']}"
-        return self.wording.judged(self.check, verdict, started, details)
+        explained = self._explained(swept)
+        result = self.wording.judged(self.check, verdict, started)
+        result = result.explained(*explained) if explained else result
+        if first.killed:
+            return result
+        return replace(result, message=f"declared for {self.check.dtype}, but {result.message}")
 
     def of_misfit(self, first: FirstCall) -> Result:
         """The result of a first call that the declared layout does not fit; no case is drawn."""
         started, outcome = time.perf_counter(), first.outcome
         verdict = without_result(replace(outcome, message=self.probe.misfit))
         failure = Failure(0, "", verdict, case=first.case, smallest=verdict)
-        fields = self._shown(failure, None, hints=False, shrink=False)
-        details = fields | {"examples": 1, "shrunk": False, "kind": MISFIT}
-        details |= {"hint": UNFIT if outcome.misfit else RAISES}
-        return self.wording.judged(self.check, verdict, started, details)
+        shown = self._shown(failure, None, hints=False, shrink=False)
+        shown = replace(shown, kind=MISFIT, hint=UNFIT if outcome.misfit else RAISES)
+        result = self.wording.judged(self.check, verdict, started).explained(shown)
+        return replace(result, shrunk=False)
 
     def _judged_cases(self) -> Swept:
         """Judge all cases of the check.
@@ -134,8 +189,8 @@ class Sweeping:
 
         return tick
 
-    def _thin(self, swept: Swept) -> dict:
-        """The fields of a result that passes in too few cases; none if there were enough."""
+    def _thin(self, swept: Swept, result: Result) -> Result:
+        """The result, thin if it passes in too few cases."""
         op, declined = self.scope.op, f"{swept.declined} of {swept.examples} draws were declined"
         low, high = self.size_ranges.get(op.leading, (0, np.inf))
         size, where = "", "--where"
@@ -151,61 +206,71 @@ class Sweeping:
         elif size:
             message = f"all cases that could be judged have {size}: {declined}"
         else:
-            return {}
+            return result
         hint = f"accept more cases, or limit what is drawn with {where}; --allow-thin accepts this"
-        told = {"message": message, "hint": hint, "tolerated": self.session.settings.allow_thin}
-        if swept.verdict.grade == "N":
-            in_norm = f"right in norm: {swept.verdict.message}"
-            told["notes"] = (in_norm, *swept.verdict.notes)
-        return {"verdict": THIN, **told}
+        thin = replace(
+            result,
+            verdict=THIN,
+            message=message,
+            hint=result.hint or hint,
+            tolerated=self.session.settings.allow_thin,
+        )
+        if swept.verdict.grade != "N":
+            return thin
+        in_norm = f"right in norm: {swept.verdict.message}"
+        return replace(thin, notes=(in_norm, *swept.verdict.notes))
 
-    def _explained(self, swept: Swept) -> dict:
-        """The fields of a failed result: of its worst failure, and the other failures."""
+    def _explained(self, swept: Swept) -> tuple[Explained, tuple[Also, ...]] | tuple[()]:
+        """The worst failure, and the others; nothing if no case of this check is to blame."""
         settings, (worst, *others) = self.session.settings, swept.failures
         assert worst.case is not None
-        if worst.verdict.message.startswith(NOT_CALLED):  # no case of this check is to blame
-            return {}
+        if worst.verdict.message.startswith(NOT_CALLED):
+            return ()
         first = worst.verdict
         if settings.evidence and worst.smallest is not None:
             seed = self.options["seed_"]
             first = widest(self._cases(), self.judge_case, first, seed)
-        fields = self._shown(worst, first if settings.evidence else None, settings.hints)
-        if fields["hint"] == FLUSHED:
-            fields["hint"] = self._where_flushed()
-        inaccurate = worst.verdict.verdict == "inaccurate" and fields["hint"].endswith(AS_WRONG)
+        shown = self._shown(worst, first if settings.evidence else None, settings.hints)
+        if shown.hint == FLUSHED:
+            shown = replace(shown, hint=self._where_flushed())
+        inaccurate = worst.verdict.verdict == "inaccurate" and shown.hint.endswith(AS_WRONG)
         if (settings.diagnose or inaccurate) and not worst.verdict.died:
             check, candidate, seed = self.check, self.candidate, self.options["seed_"]
             looks_like = diagnose(check, candidate, worst.case, self._cases(), seed)
-            fields["looks_like"] = looks_like.text if settings.diagnose else ""
+            shown = replace(shown, looks_like=looks_like.text if settings.diagnose else "")
             if looks_like.of_few_bits:  # it has few bits in a wider type too
-                fields["hint"] = fields["hint"].removesuffix(AS_WRONG)
-        if inaccurate and fields["hint"].endswith(AS_WRONG):
-            fields |= {"verdict": "wrong", "grade": "F"}
-        return fields | {"also": tuple(self._also(failure) for failure in others)}
+                shown = replace(shown, hint=shown.hint.removesuffix(AS_WRONG))
+        if inaccurate and shown.hint.endswith(AS_WRONG):
+            shown = replace(shown, as_wrong=True)
+        also = [self._shown(failure, None, hints=False).also(failure.verdict) for failure in others]
+        return shown, tuple(also)
 
-    def _shown(self, failure: Failure, first: Verdict | None, hints: bool, shrink=True) -> dict:
-        """The fields of one failure: its smallest case, and where that is saved."""
+    def _shown(
+        self, failure: Failure, first: Verdict | None, hints: bool, shrink=True
+    ) -> Explained:
+        """One failure: its smallest case, and where that is saved."""
         assert failure.case is not None
         assert failure.smallest is not None
         settings = self.session.settings
-        more = {"accepted": self.probe.accepted, "first": first}
-        more |= {"shrink": shrink and self.scope.shrink}
-        more |= {"folder": settings.folder, "hints": hints, "call": self.session.call}
-        fields = explain(self.check, self.candidate, failure.case, failure.smallest, **more)
-        return fields | {"kind": failure.verdict.failure[1], "failing": failure.cases}
-
-    def _also(self, failure: Failure) -> Also:
-        """Another failure of the same check."""
-        fields, verdict = self._shown(failure, None, hints=False), failure.verdict
-        told = {name: fields[name] for name in Also.__dataclass_fields__ if name in fields}
-        grade = "-" if verdict.error else verdict.grade
-        return Also(verdict.verdict, grade=grade, ratio=verdict.ratio, bits=verdict.bits, **told)
+        shown = explain(
+            self.check,
+            self.candidate,
+            failure.case,
+            failure.smallest,
+            accepted=self.probe.accepted,
+            shrink=shrink and self.scope.shrink,
+            folder=settings.folder,
+            hints=hints,
+            call=self.session.call,
+            first=first,
+        )
+        return replace(shown, kind=failure.verdict.failure[1], failing=failure.cases)
 
     def _where_flushed(self) -> str:
         """The hint to declare ftz, or what still fails with that declaration."""
-        assert self.candidate.held is not None
+        assert self.candidate.standard is not None
         forgiving = copy(self.candidate)
-        forgiving.held = replace(self.candidate.held, ftz=True)
+        forgiving.standard = replace(self.candidate.standard, ftz=True)
         how = {**self.options, "shrink": False, "tick": lambda tries: None}
         again = sweep(self._cases(), self.check.judging(forgiving), **how)
         if again.case is None:

@@ -13,12 +13,12 @@ from refssm.conformance.checks.beside_old import Beside
 from refssm.conformance.checks.checks import COMPARING, Check
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.piece import Piece
-from refssm.conformance.checks.searching.swept import Cases
 from refssm.conformance.checks.sweep import MORE, sweep_piece
+from refssm.conformance.checks.swept import Cases
+from refssm.conformance.running.session import Trial
 from refssm.conformance.running.settings import Session
 from refssm.conformance.running.source import Keep, Learned, Ready, Source
 from refssm.conformance.running.sweeping import first_seed
-from refssm.conformance.running.trial import Trial
 from refssm.conformance.spreading.journal import Journal
 
 

@@ -22,12 +22,11 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.fingerprint import versions_here
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.checks.checks import Check
+from refssm.conformance.judging.certificate import certified
 from refssm.conformance.judging.kept import keeping
-from refssm.conformance.running.probing import certified
-from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.running.source import Learned, Source
-from refssm.conformance.running.trial import Trial
 from refssm.conformance.spreading.crew import Crew
 from refssm.conformance.spreading.journal import Journal, KeptRecords
 from refssm.conformance.spreading.pieces import Losses, Pieces, drawn_by, learn, piece_of

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import VECTORS
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict, worst_of
+from refssm.conformance.running.first_calls import first_calls
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 from refssm.conformance.vectors.document import Vector, Vectors, hexadecimal
@@ -63,7 +64,8 @@ class _OneOperator:
             listed = f"declared only for {own}, vectors are in {stored}"
             yield self._result(types[0], "skipped", message=listed)
             return
-        refused = self.candidate.probe({t: ordinary_case(self.op, t) for t in declared})
+        ordinary = {t: ordinary_case(self.op, t) for t in declared}
+        refused = first_calls(self.candidate, ordinary).refused
         for dtype in declared:
             others = any(not text for text in refused.values())
             if refused.get(dtype) and others and not self.offer.dtypes:
@@ -85,34 +87,36 @@ class _OneOperator:
         if not told:
             return self._result(dtype, "skipped", message=f"declined all {declined} cases")
         worst = worst_of(verdict for _, verdict in told)
-        details = {
-            "grade": "-" if worst.error else worst.grade,
-            "ratio": worst.ratio,
-            "bits": worst.bits,
-            "examples": len(cases),
-            "declined": declined,
-            "seconds": time.perf_counter() - started,
-            "notes": worst.notes,
-            "sliced": candidate.sliced or self.offer.loops,
-            "allowed": self.offer.accuracy.C,
-            "digits": Standard.of(dtype, self.offer.accuracy).computes.digits,
-            **self._said(told, worst),
-        }
-        return self._result(dtype, worst.verdict, **details)
+        message, hint = self._said(told, worst)
+        return replace(
+            self._result(dtype, worst.verdict, message=message),
+            grade="-" if worst.error else worst.grade,
+            ratio=worst.ratio,
+            bits=worst.bits,
+            examples=len(cases),
+            declined=declined,
+            seconds=time.perf_counter() - started,
+            notes=worst.notes,
+            sliced=candidate.sliced or self.offer.loops,
+            allowed=self.offer.accuracy.C,
+            digits=Standard.of(dtype, self.offer.accuracy).computes.digits,
+            hint=hint,
+        )
 
-    def _said(self, told, worst: Verdict) -> dict:
+    def _said(self, told, worst: Verdict) -> tuple[str, str]:
         """Message and hint: the limits of a pass; the failing cases of a failure and their bugs."""
         bad = [(case, verdict) for case, verdict in told if not verdict.ok]
         if not bad:
-            return {"hint": f"not tested: any other cases than these {len(told)}"}
+            return "", f"not tested: any other cases than these {len(told)}"
         first = bad[0][0]
         names = ", ".join(case.name for case, _ in bad)
         shown = "; ".join(f"{name} ({what})" for name, what in first.catches.items())
         hint = f"failing: {names}" + (f"; {first.name} shows the bug {shown}" if shown else "")
-        return {"message": worst.message, "hint": hint}
+        return worst.message, hint
 
-    def _result(self, dtype: str, verdict: str, **details) -> Result:
-        return Result(self.op.name, self.target, VECTORS.name, dtype, verdict, **details)
+    def _result(self, dtype: str, verdict: str, message: str) -> Result:
+        names = self.op.name, self.target, VECTORS.name, dtype
+        return Result(*names, verdict, message=message)
 
 
 def verdict_of(candidate: Candidate, case: Vector) -> Verdict:
@@ -125,15 +129,17 @@ def verdict_of(candidate: Candidate, case: Vector) -> Verdict:
         y = candidate.outputs(arrays, statics)
     except Broken as broken:
         return broken.verdict
-    return candidate.graded(arrays, y, _held(candidate, case))
+    return candidate.grader.outputs(arrays, y, _with_flushed(candidate, case))
 
 
-def _held(candidate: Candidate, case: Vector) -> tuple[Gauge, ...]:
+def _with_flushed(candidate: Candidate, case: Vector) -> tuple[Gauge, ...]:
     """The stored bounds; if subnormals may be flushed, plus the largest error from flushing."""
-    held = candidate.held
-    if held is None or not held.ftz:
+    standard = candidate.standard
+    if standard is None or not standard.ftz:
         return case.gauges
-    return tuple(replace(g, k0=g.k0 + held.copied, k1=g.k1 + held.copied) for g in case.gauges)
+    return tuple(
+        replace(g, k0=g.k0 + standard.copied, k1=g.k1 + standard.copied) for g in case.gauges
+    )
 
 
 def sound(path: Path, thorough: bool) -> Vectors:

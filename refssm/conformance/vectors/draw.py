@@ -12,13 +12,11 @@ import numpy as np
 
 from refssm._declaration.arguments import each
 from refssm._declaration.operator import Operator
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.calling.worker import InProcess
-from refssm.conformance.cases.case import Case, ordinary_case
-from refssm.conformance.cases.filling import MEDLEY, Knob
+from refssm.conformance.calling.one_call import Declined, InProcess
+from refssm.conformance.cases.case import MEDLEY, Case, Knob, ordinary_case
 from refssm.conformance.cases.sizes import core_dims, of_matrices, powers_of
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import STATE, VALUE, types_of
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import expect
@@ -118,7 +116,7 @@ def passes(found: Found, case, gauges) -> bool:
             y = candidate.outputs(case.arrays, case.statics)
         except (Broken, Declined):
             return False
-        return candidate.graded(case.arrays, y, gauges).grade in "AB"
+        return candidate.grader.outputs(case.arrays, y, gauges).grade in "AB"
 
 
 def _cases(op, dtype, lengths, rng, count, plain) -> Iterator[Drawn]:
@@ -185,16 +183,16 @@ def _judged(case: Case) -> Drawn | None:
 
 def drawn_again(op: Operator, dtype: str, arrays, statics) -> Drawn | None:
     """Arguments with gauges; None if an entry has no bound, may overflow, or has no solution."""
-    held = Standard.of(dtype)
+    standard = Standard.of(dtype)
     try:
-        gauges = expect(op, arrays, statics, held=held)
+        gauges = expect(op, arrays, statics, standard=standard)
     except (np.linalg.LinAlgError, ZeroDivisionError, ValueError):  # a pole, or no solution
         return None
     gauges = tuple(replace(g, measure=None, normwise=False) for g in gauges)
     for g in gauges:
         if not all(np.isfinite(x).all() for x in (g.value, g.k0, g.k1)):
             return None
-        if g.peak > held.type.max / HEADROOM:
+        if g.peak > standard.type.max / HEADROOM:
             return None
     drawn = Drawn(op, dtype, arrays, statics, gauges)
     right = Found(op, _in_type(op, dtype), None)

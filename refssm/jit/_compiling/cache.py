@@ -10,9 +10,6 @@ types of a function may both call their file `….1.nbc`, and the index then nam
 The environment variable `REFSSM_CACHE_DIR` says where `<cache>` is.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportPrivateImportUsage=false
-# (Numba makes the attributes of its config when it is imported; pyright does not see them)
-
 import hashlib
 import os
 import shutil

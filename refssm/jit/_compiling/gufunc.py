@@ -6,7 +6,7 @@ from threading import Lock
 
 import numpy as np
 
-from refssm.jit._compiling import build
+from refssm.jit._compiling import parts
 from refssm.jit._compiling.cache import kept
 from refssm.jit._compiling.threads import Threaded
 from refssm.scan.blocks import windows
@@ -70,8 +70,8 @@ def _loaded(function, types: str, signature: str):
     asked = function, types, signature
     kinds = "".join(re.findall(r"\w+\d", types))
     return kept(
-        lambda: build.compiled(*asked),
-        lambda state: build.loaded(state, *asked),
+        lambda: parts.compiled(*asked),
+        lambda state: parts.loaded(state, *asked),
         f"{function.__module__}.{function.__name__}.{kinds}",
     )
 

@@ -3,10 +3,11 @@
 NumPy releases the GIL while a compiled gufunc runs, and SciPy while it transforms, so threads of
 Python are enough. Numba's own parallel loops are not used: a process that forks after its OpenMP
 layer has worked is ended, and so is one in which two threads call its workqueue at the same time.
+
+`each_on_one_core` computes each item of a list on one core, whose caches keep its arrays.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportPrivateImportUsage=false
-# (Numba makes the attributes of its config when it is imported; pyright does not see them)
+from __future__ import annotations
 
 import os
 import re
@@ -18,10 +19,12 @@ from contextvars import ContextVar, copy_context
 from functools import cache
 from itertools import pairwise
 from math import prod
+from threading import Lock
 from typing import Any
 
 import numba
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 SMALL = 2**16  # a piece of this many steps of the innermost loop takes longer than its start
 PIECES = 4  # pieces for each thread: one that the system holds up leaves its pieces to the others
@@ -160,3 +163,36 @@ def _split(array: np.ndarray, axis: int, core: int, pieces: int) -> list[np.ndar
     borders = [length * i // pieces for i in range(pieces + 1)]
     whole = (slice(None),) * axis
     return [array[*whole, slice(*w)] for w in pairwise(borders)]
+
+
+ONE_AT_A_TIME = Lock()  # of several threads that call: each uses all cores, and sets BLAS's threads
+
+
+def each_on_one_core(function: Callable, items: Iterable) -> list:
+    """`[function(item) for item in items]`, where a call uses one thread, in BLAS too: two calls of
+    a threaded BLAS wait for each other."""
+    if is_alone():
+        return [function(item) for item in items]
+
+    def apart(item):
+        with alone():
+            return function(item)
+
+    with ONE_AT_A_TIME, _libraries().limit(limits=1):
+        return over_threads(apart, items)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The thread pools of the libraries in this process; called once, before the first items."""
+    _keep_freed_memory()
+    return ThreadpoolController()
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep the memory of freed arrays.
+
+    It gives memory back to the system beyond twice the size of the largest array freed so far, of
+    at most 32 MB. Each array that is made again then costs a page fault for every 4096 bytes.
+    """
+    np.empty(2**25 - 2**16, np.uint8)

@@ -1,8 +1,5 @@
 """How wide the registers are of the processor for which Numba compiles."""
 
-# pyright: reportAttributeAccessIssue=false
-# (Numba makes the attributes of its target when it is first used; pyright does not see them)
-
 from functools import cache
 
 import llvmlite.binding as llvm

@@ -9,11 +9,6 @@ type (`formula.py`), so a recurrence written for one channel computes 16 of them
 `load` and `store` are in `scratch.py`. + − · / also take one number for all lanes.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportOptionalCall=false
-# pyright: reportArgumentType=false
-# (Numba and llvmlite make attributes when they are imported; an intrinsic is called without its
-# first parameter)
-
 import operator
 
 from llvmlite import ir

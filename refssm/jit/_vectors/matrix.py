@@ -6,10 +6,6 @@ whatever they are parts of. It does not keep its memory alive: a kernel calls `h
 the last use.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportOptionalMemberAccess=false
-# (Numba and llvmlite make attributes when they are imported; an intrinsic is called without its
-# first parameter)
-
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -19,6 +15,7 @@ from refssm.jit._vectors.formula import REGISTER, Lanes
 
 BYTES = REGISTER // 8
 INTP = ir.IntType(64)
+SIZES = ("rows", "columns", "down", "across")  # strides in bytes
 
 
 class Matrix(types.Type):
@@ -32,15 +29,12 @@ class Matrix(types.Type):
 @register_model(Matrix)
 class _MatrixModel(models.StructModel):
     def __init__(self, manager, kind):
-        sizes = ("rows", "columns", "down", "across")  # strides in bytes
-        members = [("place", types.voidptr), *((name, types.intp) for name in sizes)]
+        members = [("place", types.voidptr), *((name, types.intp) for name in SIZES)]
         super().__init__(manager, kind, members)
 
 
-make_attribute_wrapper(Matrix, "rows", "rows")
-make_attribute_wrapper(Matrix, "columns", "columns")
-make_attribute_wrapper(Matrix, "down", "down")
-make_attribute_wrapper(Matrix, "across", "across")
+for _name in SIZES:
+    make_attribute_wrapper(Matrix, _name, _name)
 
 
 class Addresses:

@@ -9,14 +9,13 @@
 Each argument is a matrix and the index of a row; the outputs come first. Numba would compile such
 loops to gathers and scatters, since a gufunc's arrays may have any stride. Here the entries of a
 register are loaded at once where those of every row are adjacent; the others one by one.
+
+`Entries` are for loops that are written as LLVM's. Complex entries lie in a register as in memory:
+real and imaginary parts by turns.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportOptionalCall=false
-# pyright: reportArgumentType=false
-# (Numba and llvmlite make attributes when they are imported; an intrinsic is called without its
-# first parameter)
-
 import inspect
+from dataclasses import dataclass
 from itertools import pairwise
 
 from llvmlite import ir
@@ -24,7 +23,146 @@ from numba import types
 from numba.core import cgutils
 from numba.core.extending import intrinsic
 
-from refssm.jit._vectors.entries import Entries, bit
+from refssm.jit._compiling.parts import callable_as
+from refssm.jit._vectors.formula import REGISTER
+
+BYTE, WORD = ir.IntType(8), ir.IntType(32)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Real entries, or one, as an LLVM vector."""
+
+    builder: ir.IRBuilder
+    value: ir.Value
+
+    parts = 1  # numbers in an entry
+
+    def _like(self, value):
+        return type(self)(self.builder, value)
+
+    def _moved(self, places, other=None):
+        """The numbers at these places; those of `other` come after the own ones."""
+        mask = ir.Constant(ir.VectorType(WORD, len(places)), places)
+        value = self.value if other is None else other
+        return self._like(self.builder.shuffle_vector(self.value, value, mask))
+
+    def __add__(self, other):
+        return self._like(self.builder.fadd(self.value, other.value))
+
+    def __mul__(self, other):
+        return self._like(self.builder.fmul(self.value, other.value))
+
+    def conj(self):
+        """The conjugates."""
+        return self
+
+    def instead(self, flag, other):
+        """`other` if the flag, a bit, is set."""
+        return self._like(self.builder.select(flag, other.value, self.value))
+
+    def unless(self, flag):
+        """Zeros if the flag is set."""
+        return self.instead(flag, self._like(ir.Constant(self.value.type, None)))
+
+    def repeated(self, count):
+        """The one entry so many times."""
+        return self._moved([i % self.parts for i in range(count * self.parts)])
+
+    def total(self):
+        """The sum of all entries, by halves."""
+        half = self.value.type.count // 2
+        if half < self.parts:
+            return self
+        lower = self._moved([*range(half)]) + self._moved([*range(half, 2 * half)])
+        return lower.total()
+
+
+@dataclass(frozen=True)
+class ComplexEntry(Entry):
+    """Complex entries, or one."""
+
+    parts = 2
+
+    def conj(self):
+        count = self.value.type.count
+        negative = self.builder.fneg(self.value)
+        return self._moved([i + count * (i % 2) for i in range(count)], negative)
+
+    def __mul__(self, other):
+        """(Re x Re y − Im x Im y) + i(Re x Im y + Im x Re y), each part rounded as written."""
+        count = self.value.type.count
+        negative = self.builder.fneg(self.value)  # a − b is a + (−b), bit by bit
+        real = self._moved([i - i % 2 for i in range(count)])
+        signed = self._moved([i if i % 2 else count + i + 1 for i in range(count)], negative)
+        turned = other._moved([i + 1 - 2 * (i % 2) for i in range(count)])
+        first = self.builder.fmul(real.value, other.value)
+        second = self.builder.fmul(signed.value, turned.value)
+        return self._like(self.builder.fadd(first, second))
+
+
+@dataclass(frozen=True)
+class RowAddress:
+    """The address of a first entry, and the bytes from one entry to the next."""
+
+    start: ir.Value
+    step: ir.Value
+
+
+class Entries:
+    """Where a function loads and stores entries of one type of array."""
+
+    def __init__(self, context, builder, dtype):
+        part = getattr(dtype, "underlying_float", dtype)
+        self.builder, self.entry = builder, Entry if part is dtype else ComplexEntry
+        self.number = context.get_value_type(part)
+        self.bytes = part.bitwidth // 8  # pyright: ignore[reportOptionalMemberAccess]
+        self.size = self.bytes * self.entry.parts
+        self.wide = REGISTER // 8 // self.size  # entries in a register
+
+    def _kind(self, count):
+        return ir.VectorType(self.number, count * self.entry.parts)
+
+    def row(self, data, step=None):
+        """The row that begins here; its entries are adjacent, or `step` bytes apart."""
+        start = self.builder.bitcast(data, BYTE.as_pointer())
+        return RowAddress(start, ir.IntType(64)(self.size) if step is None else step)
+
+    def moved(self, row, offset):
+        """The row so many bytes further on."""
+        return RowAddress(self.builder.gep(row.start, [offset]), row.step)
+
+    def further(self, place, count):
+        """This place and so many entries."""
+        return self.builder.add(place, place.type(count))
+
+    def _address(self, row, place, count):
+        start = self.builder.gep(row.start, [self.builder.mul(place, row.step)])
+        return self.builder.bitcast(start, self._kind(count).as_pointer())
+
+    def load(self, row, place, count) -> Entry:
+        """So many entries from this place on."""
+        address = self._address(row, place, count)
+        return self.of(self.builder.load(address, align=self.bytes))
+
+    def store(self, entry, row, place):
+        """Store entries from this place on."""
+        count = entry.value.type.count // self.entry.parts
+        self.builder.store(entry.value, self._address(row, place, count), align=self.bytes)
+
+    def of(self, value) -> Entry:
+        """This LLVM vector as entries."""
+        return self.entry(self.builder, value)
+
+    def zero(self, count) -> Entry:
+        """So many zeros."""
+        return self.of(ir.Constant(self._kind(count), None))
+
+
+def bit(context, builder, flag):
+    """A boolean of Numba as one bit."""
+    return context.cast(builder, flag, types.boolean, types.boolean)
+
 
 LONG = 8  # registers: in rows as long, it pays that no access crosses a line of the cache
 
@@ -45,13 +183,8 @@ def over_rows(outputs, backwards=False):
             whole = (types.intp if isinstance(a, types.Integer) else a for a in arguments)
             return types.void(*whole), _code_of(formula, outputs, len(rows), backwards)
 
-        # Numba asks for the number of arguments
         pairs = [name for row in rows for name in (row, f"{row}_at")]
-        told = ["typingctx", *pairs, *names[len(rows) - outputs :]]
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        define.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in told])
-        define.__name__, define.__doc__ = formula.__name__, formula.__doc__
-        return intrinsic(define)
+        return callable_as(formula, define, [*pairs, *names[len(rows) - outputs :]])
 
     return decorate
 

@@ -11,11 +11,6 @@ so kernels of many slices compile for seconds. `LaneRows` are one address, of la
 No index is checked, and none may be negative.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportOptionalCall=false
-# pyright: reportArgumentType=false
-# (Numba and llvmlite make attributes when they are imported; an intrinsic is called without its
-# first parameter)
-
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils

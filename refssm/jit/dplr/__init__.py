@@ -1,8 +1,7 @@
 """Numba mirrors of refssm.dplr: blocks of time, or one pass over nodes; of pairs both halves."""
 
 from refssm._declaration.names import export
-from refssm.jit.dplr.aliased import *
-from refssm.jit.dplr.halves import *
-from refssm.jit.dplr.kernel import *
+from refssm.jit.dplr.blocks import *
+from refssm.jit.dplr.nodes import *
 
 export(globals())

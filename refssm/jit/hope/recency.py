@@ -1,8 +1,5 @@
 """Numba mirrors of refssm.hope.recency: one kernel for both weights."""
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc allocates its outputs; pyright does not know that)
-
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each

@@ -1,30 +1,39 @@
-"""Σ_i h_i p^{i+1} and its adjoint at blocks of nodes on the warped circle, in double precision.
+"""Numba mirrors of refssm.hope.transfer and refssm.hope.aliased: sums on the warped circle.
 
-For real h, with sixteen parameters in a group and the middle power of the group in front:
+Both need Σ_i h_i p_j^{i+1} at half of the warped nodes, and its adjoint, in double precision. Few
+parameters use sums in registers; `MANY` or more use a nonuniform FFT [barnett2019finufft], whose
+cost hardly depends on n. The aliased kernel is an inverse transform of the mirrored sums.
+
+In registers, for real h, with sixteen parameters in a group and the middle power of the group in
+front:
 
     Σ_i h_i p^{i+1} = p⁸ Σ_a p^{16a} Σ_b h_{16a+7+b} p^b,   b = −7 … 8
     Σ_b h_b p^b = Σ_{b≥0} (h_b + h_{−b}) cos bφ + i Σ_{b>0} (h_b − h_{−b}) sin bφ,   p = e^{iφ}
 
 So one parameter costs two real products at a node instead of Horner's four, and they are products
-of matrices in registers (`tiles.py`); of a complex h, real and imaginary part are summed apart.
+of matrices in registers (`tables.py`); of a complex h, real and imaginary part are summed apart.
 The adjoint is the same backwards, for Re and Im of Σ_j t_j p_j*^{i+1}.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
-# (a gufunc allocates its outputs; pyright does not know that)
+from functools import lru_cache
 
+import finufft
 import numpy as np
+from numpy.fft import fft, ifft, irfft
 
+from refssm._numerics.broadcasting import unbroadcast_each, with_batch
+from refssm.hope import HOPE_KERNEL_ALIASED, HOPE_TRANSFER
+from refssm.hope.circle import half_angles, slope
 from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.lanes import apart
 from refssm.jit._vectors.rows import adjacent
-from refssm.jit._vectors.tiles import LANES, ROWS, correlate, product
+from refssm.jit._vectors.tables import FUSED, LANES, ROWS, correlate, product
 
 BLOCK = 128  # nodes
 GROUP, HALF = 16, 8
 WAVES = HALF + 1  # cosines of a group; as many sines, the first is 0
-FUSED = {"contract"}
 
 
 @part(fastmath=FUSED)
@@ -199,3 +208,125 @@ def adjoint_real(dk, dt, c, s, count, first, second):
         correlate(left[0], cosines, sums[0])
         correlate(left[1], sines, sums[1])
     _closed(sums[0], sums[1], first, second)
+
+
+MANY = 1024  # from this many parameters on, a nonuniform FFT is faster: docs/operators/hope.md
+ACCURACY = 1e-14
+
+
+@lru_cache(8)
+def angles(l):
+    """cos θ/2 and sin θ/2, computed once per length."""
+    both = half_angles(l, np.float64(1))
+    for x in both:
+        x.flags.writeable = False
+    return both
+
+
+def summed(h, dt, l, kind):
+    """Σ_i h_i p_j^{i+1} at l nodes; dtype `kind`."""
+    nodes = _half(l)
+    c, s = (x[:nodes] for x in angles(l))
+    dt = dt.astype(np.float64)
+    if h.shape[-1] >= MANY and l and np.isfinite(dt).all():
+        if h.dtype.kind == "c":
+            return _nonuniform(h, dt, *angles(l)).astype(kind)
+        return _mirrored(_nonuniform(h, dt, c, s), l).astype(kind)
+    if h.dtype.kind != "c":
+        return summed_real(h.astype(np.float64), dt, c, s, np.empty(l, kind))
+    wide = np.empty(l, np.complex128)
+    re, im = (summed_real(x.astype(np.float64), dt, c, s, wide) for x in (h.real, h.imag))
+    return (re + 1j * im).astype(kind)
+
+
+def adjoint(dk, h, dt):
+    """dh_i = Σ_j dk_j p_j*^{i+1}, real for real h, and ddt."""
+    n, i = h.shape[-1], np.arange(1, h.shape[-1] + 1)
+    dt = dt.astype(np.float64)
+    c, s = angles(dk.shape[-1])
+    if n >= MANY and dk.size and np.isfinite(dt).all():
+        wide = dk.astype(np.complex128)
+        dh, warped = (
+            _nonuniform_adjoint(x, dt, c, s, n)
+            for x in (wide, wide * slope(np.float64(1), dt, dk.shape[-1]))
+        )
+        return dh, -1j * (i * h.conj() * warped).sum(-1)
+    c, s = (x[: _half(dk.shape[-1])] for x in (c, s))
+    dh, warped = adjoint_real(dk, dt, c, s, np.empty(n))
+    if h.dtype.kind != "c":
+        return dh, (i * h * warped).sum(-1)
+    # Re of −i dk is Im of dk; Im of −i dk is −Re of dk
+    imaginary, minus_real = adjoint_real(-1j * dk, dt, c, s, np.empty(n))
+    return dh + 1j * imaginary, (i * (h.real * warped + h.imag * minus_real)).sum(-1)
+
+
+def _half(l):
+    """The number of nodes up to l/2; the others are conjugates."""
+    return min(l, l // 2 + 1)
+
+
+def _warped(dt, c, s, n):
+    """θ', and the factor that shifts the modes −⌊n/2⌋ … to 1 … n."""
+    theta = 2 * np.arctan2(s, dt * c)
+    return theta, np.exp(-1j * (1 + n // 2) * theta)
+
+
+def _nonuniform(h, dt, c, s):
+    """Row by row, because each row has its own nodes; on one thread, for reproducible results."""
+    n, batch = h.shape[-1], np.broadcast_shapes(h.shape[:-1], dt.shape)
+    h, dt = with_batch(h.astype(np.complex128), 1, batch), np.broadcast_to(dt, batch)
+    k = np.empty((*batch, c.size), np.complex128)
+    for row in np.ndindex(*batch):
+        theta, turn = _warped(dt[row], c, s, n)
+        k[row] = turn * finufft.nufft1d2(theta, h[row], eps=ACCURACY, isign=-1, nthreads=1)
+    return k
+
+
+def _nonuniform_adjoint(dk, dt, c, s, n):
+    """The adjoint of `_nonuniform`."""
+    batch = np.broadcast_shapes(dk.shape[:-1], dt.shape)
+    dk, dt = with_batch(dk, 1, batch), np.broadcast_to(dt, batch)
+    sums = np.empty((*batch, n), np.complex128)
+    for row in np.ndindex(*batch):
+        theta, turn = _warped(dt[row], c, s, n)
+        weights = dk[row] * turn.conj()
+        sums[row] = finufft.nufft1d1(theta, weights, n, eps=ACCURACY, isign=1, nthreads=1)
+    return sums
+
+
+def _mirrored(k, l):
+    """All l nodes from the first ones; the rest are conjugates."""
+    rest = k[..., 1 : l - k.shape[-1] + 1]
+    return np.concatenate([k, rest[..., ::-1].conj()], axis=-1)
+
+
+@mirror(HOPE_TRANSFER)
+def hope_transfer(h, dt, *, l):
+    """Computed in double precision and rounded once."""
+    return summed(h, dt, l, np.result_type(h, dt, np.complex64))
+
+
+@mirror(HOPE_TRANSFER)
+def hope_transfer_vjp(dk, h, dt, *, l):
+    kind = np.result_type(dk, h, dt, np.complex64)
+    return unbroadcast_each((g.astype(kind) for g in adjoint(dk, h, dt)), (h, dt))
+
+
+@mirror(HOPE_KERNEL_ALIASED)
+def hope_kernel_aliased(h, dt, *, l):
+    """Computed in double precision and rounded once."""
+    dtype = np.result_type(h, dt)
+    G = summed(h, dt, l, np.complex128)
+    if l == 0:
+        return np.zeros(G.shape, dtype)
+    if dtype.kind == "c":
+        return ifft(G).astype(dtype)
+    return irfft(G[..., : l // 2 + 1], l).astype(dtype)
+
+
+@mirror(HOPE_KERNEL_ALIASED)
+def hope_kernel_aliased_vjp(dk, h, dt, *, l):
+    kind = np.result_type(dk, h, dt, np.complex64)
+    wide = dk.astype(np.complex128)
+    gradients = adjoint(fft(wide) / l if l else wide, h, dt)
+    return unbroadcast_each((g.astype(kind) for g in gradients), (h, dt))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from selftest.subjects import told
 
-from refssm.conformance.calling.every import every
+from refssm.conformance.calling.finding import every
 from refssm.subjects import clones
 from refssm.subjects.clones import CLONES, VARIABLE, Clone, module
 from refssm.subjects.libraries import NAMES, absent, target

@@ -6,10 +6,12 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from refssm.conformance.calling.every import every
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.candidate import Candidate
+from refssm.conformance.calling.finding import every
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.checks.checks import gradient_at, value_at
+from refssm.conformance.running.first_calls import first_calls
 from refssm.subjects.clones import CLONES
 from refssm.subjects.libraries import MODULES, NEEDS, absent, target
 
@@ -60,16 +62,16 @@ def test_a_library_is_right_on_an_ordinary_case(subject, module, dtype):
             continue
         candidate = Candidate(op, InProcess([found]), found.offer)
         case = ordinary_case(op, dtype)
-        assert candidate.probe({dtype: case}) == {dtype: ""}
+        assert first_calls(candidate, {dtype: case}).refused == {dtype: ""}
         candidate = candidate.judged_in(dtype)
         arrays, statics = candidate.given(case)
-        verdict = candidate.value(arrays, statics).verdict
+        verdict = value_at(candidate, arrays, statics).verdict
         assert verdict == WRONG_VALUES.get((file, name), "pass")
         assert candidate.has_vjp or op.name in STEPPED or subject in WITHOUT_GRADIENTS
         if candidate.has_vjp and verdict == "pass":
             shapes, types = op.output_shapes(*arrays, **statics), op.output_types(*arrays)
             ones = [np.ones(s, t) for s, t in zip(shapes, types, strict=True)]
-            verdict = candidate.gradient(ones, arrays, statics).verdict
+            verdict = gradient_at(candidate, ones, arrays, statics).verdict
             assert verdict == WRONG_GRADIENTS.get((file, name, dtype), "pass")
     if lacking:
         pytest.skip(f"all but what needs {', '.join(lacking)}: pip install it")

@@ -8,7 +8,7 @@ from judging import run
 from refssm.conformance.calling.adapters import adapter
 from refssm.conformance.calling.adapters.numpy_arrays import VIEWS, NoDevice, Unusable
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.number_types import number_type
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings

@@ -9,9 +9,8 @@ from calls import WITH_ARGUMENTS
 
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.cases.case import Case, ordinary_case
+from refssm.conformance.cases.case import MEDLEY, Case, Knob, beside, fill, ordinary_case
 from refssm.conformance.cases.drawing import ENTRIES, LONG, SIZES, TAME_SIZE, cases
-from refssm.conformance.cases.filling import MEDLEY, Knob, beside, fill
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.diagnosis.simplest import show, simplified

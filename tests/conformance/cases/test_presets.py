@@ -11,7 +11,7 @@ from refssm._declaration.signature import length_of
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.presets import DEEP, LENGTHS, longest_preset, usable
 from refssm.conformance.cases.sizes import core_dims

@@ -6,9 +6,8 @@ from judging import judged
 
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.case import Case, Knob, fill
 from refssm.conformance.cases.drawing import cases
-from refssm.conformance.cases.filling import Knob, fill
 from refssm.conformance.cases.structured import kinds_of
 from refssm.conformance.checks.checks import PROFILES, checks_of
 from refssm.conformance.checks.drawing import Drawing

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from refssm.catalog import OPERATORS
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
-from refssm.conformance.checks.candidate import Candidate
-from refssm.conformance.checks.checks import NAMES
+from refssm.conformance.calling.one_call import InProcess
+from refssm.conformance.checks.checks import NAMES, gradient_at
 from refssm.conformance.checks.conduct import CONDUCT
 from refssm.conformance.checks.laws import LAWS, laws_of
 from refssm.conformance.running.session import results_of
@@ -316,4 +316,4 @@ def test_two_exact_cancellations_multiplied_are_not_taken_for_an_error():
     candidate = Candidate(LINEAR_SCAN, InProcess([given]), given.offer)
     dx = np.full_like(b, 0.1 + 0.7j)
     assert LINEAR_SCAN.bare_vjp(dx, a, b)[0][4] != 0
-    assert candidate.gradient([dx], [a, b], {}).ok
+    assert gradient_at(candidate, [dx], [a, b], {}).ok

@@ -10,7 +10,8 @@ from judging import SCAN, judged, plugin
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess, Worker
+from refssm.conformance.calling.one_call import InProcess
+from refssm.conformance.calling.worker import Worker
 from refssm.conformance.cases.ranges import Where
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings

@@ -10,7 +10,7 @@ import refssm.conformance
 from docs.build import overview
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.drawing import SIZES, TAME_SIZE
 from refssm.conformance.cases.limits import Limit
 from refssm.conformance.cases.ranges import Where

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from judging import judged, plugin, run, scan
 
+from refssm.conformance.calling.candidate import without_result
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.cases.drawing import cases
-from refssm.conformance.checks.candidate import without_result
 from refssm.conformance.checks.conduct.arguments import _about
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.piece import Piece
-from refssm.conformance.checks.searching.swept import Failure, distinct
 from refssm.conformance.checks.sweep import sweep, sweep_piece
+from refssm.conformance.checks.swept import Failure, distinct
 from refssm.conformance.judging.result import Also
 from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
 from refssm.conformance.report import lines, records

@@ -4,7 +4,7 @@ import pytest
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.limits import holds_zero
 from refssm.conformance.cases.ranges import narrowed, parse
 from refssm.conformance.running.session import results_of

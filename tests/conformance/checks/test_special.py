@@ -5,11 +5,11 @@ import pytest
 from honest.ssd.programs import IMPLEMENTATIONS as SSD
 from judging import judged, scan
 
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks import special_values
-from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.special_values import poisons
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 from refssm.ssd import SSD_CHUNKED, SSD_RECURRENT

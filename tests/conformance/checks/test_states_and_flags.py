@@ -10,11 +10,11 @@ from judging import judged
 import refssm
 from refssm._declaration.layout import canonical, parse
 from refssm.catalog import OPERATORS, from_state, resumed
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.law import hold
 from refssm.conformance.checks.time_laws import SPLIT
 from refssm.conformance.judging.expected import expect

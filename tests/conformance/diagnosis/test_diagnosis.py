@@ -11,7 +11,7 @@ from refssm import diagonal_kernel_zoh, discretize_euler
 from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.planted import planted_bugs
 from refssm.conformance.running.session import results_of

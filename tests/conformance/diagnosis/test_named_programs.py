@@ -10,7 +10,7 @@ from judging import looks_like
 from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 

@@ -8,7 +8,7 @@ import pytest
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.diagnosis import hints
 from refssm.conformance.diagnosis.place import _carried_back, _only_last_step
 from refssm.conformance.judging.expected import remembering
@@ -50,7 +50,7 @@ def test_ftz_is_offered_only_for_a_failure_that_comes_each_time(verdicts, told, 
     outcomes = iter([Verdict("A" if word == "right" else "F") for word in verdicts.split()])
     monkeypatch.setattr(hints, "verdict_on", lambda *_: next(outcomes))
     monkeypatch.setattr(hints, "_normal", lambda case: case)
-    candidate: Any = SimpleNamespace(held=Standard.of("float32"))
+    candidate: Any = SimpleNamespace(standard=Standard.of("float32"))
     case: Any = None
     assert hints.flushed(None, candidate, case) == told
     assert not [*outcomes]

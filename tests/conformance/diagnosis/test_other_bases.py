@@ -6,7 +6,7 @@ from selftest import naming_rate as naming
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings

@@ -265,6 +265,6 @@ def test_a_last_step_behind_whole_blocks_may_have_two_reasons(lengths, told):
         x = op.reference(a, b)
         x[-1] = 0
         held = Standard.of("float32")
-        (gauge,) = expect(op, [a, b], {}, held=held)
+        (gauge,) = expect(op, [a, b], {}, standard=held)
         wrong.append(Wrong(x, gauge, held, "x", op.output_dims[0]))
     assert place_of(wrong, op, False) == f"only the last step is wrong: {told}"

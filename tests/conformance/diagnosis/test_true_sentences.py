@@ -7,12 +7,11 @@ from judging import rounded_to
 from refssm import hippo_legs
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.one_call import Outcome
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess, Outcome
 from refssm.conformance.diagnosis import hints, roughness
 from refssm.conformance.diagnosis.pattern import _run_to_run
 from refssm.conformance.diagnosis.roughness import _distinct
-from refssm.conformance.diagnosis.transcript import Call, Episode
+from refssm.conformance.diagnosis.transcript import Episode, SpokenCall
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.session import results_of
@@ -228,7 +227,7 @@ def heard(*calls):
     return Episode(
         Verdict("A"),
         [
-            Call([*arrays], statics, vjp, view, None, Outcome("ok", (np.full(2, float(i)),)))
+            SpokenCall([*arrays], statics, vjp, view, None, Outcome("ok", (np.full(2, float(i)),)))
             for i, (arrays, statics, vjp, view) in enumerate(calls)
         ],
     )

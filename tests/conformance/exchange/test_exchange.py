@@ -10,7 +10,7 @@ from judging import run
 
 from refssm import diagonal_kernel_zoh
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.exchange.manifest import CHECKS, load, schema
 from refssm.conformance.planted import planted_bugs
 from refssm.conformance.running.session import results_of

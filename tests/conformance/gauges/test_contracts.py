@@ -20,7 +20,7 @@ from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges import contracts, gauge
 from refssm.conformance.gauges import linalg as tracked_linalg
 from refssm.conformance.gauges.contracts import BOUNDS, Bound
-from refssm.conformance.gauges.gauge import Call
+from refssm.conformance.gauges.gauge import TrackedCall
 from refssm.conformance.gauges.linalg import condition, exponential_bound, frobenius
 from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.conformance.judging.expected import expect
@@ -233,13 +233,15 @@ def test_a_matrix_of_zeros_has_condition_one_and_nan_has_none():
 
 def test_a_transform_is_measured_by_the_norms_of_its_arguments():
     u, k = np.array([3.0, 4.0]), np.array([0.0, 2.0])
-    (gauge,) = BOUNDS[contracts_declared.FFT].outputs(Call(CAUSAL_CONVOLUTION, [u, k], {}, U, 0.0))
+    (gauge,) = BOUNDS[contracts_declared.FFT].outputs(
+        TrackedCall(CAUSAL_CONVOLUTION, [u, k], {}, U, 0.0)
+    )
     assert gauge.value.tolist() == [0, 6]
     assert gauge.k0.tolist() == [30 * np.sqrt(2)] * 2  # 3 transforms, log2(4) = 2, norms 5 and 2
     assert gauge.k1.tolist() == [30 * np.sqrt(2) + 20] * 2
     dy = np.array([[1.0, 0.0], [0.0, 1.0]])
     vjp = CAUSAL_CONVOLUTION.bare_vjp
-    call = Call(CAUSAL_CONVOLUTION, [dy, u, k], {}, U, 0.0)
+    call = TrackedCall(CAUSAL_CONVOLUTION, [dy, u, k], {}, U, 0.0)
     du, dk = BOUNDS[contracts_declared.FFT].gradients(call, vjp)
     assert du.k0.tolist() == [2 * (2 * 3 * np.sqrt(2) + 2 * 2)] * 2  # two sequences share u
     assert dk.k0.tolist() == [2 * (5 * 3 * np.sqrt(2) + 5 * 2)] * 2

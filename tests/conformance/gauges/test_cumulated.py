@@ -46,8 +46,8 @@ def test_the_second_gauge_has_a_bound_for_each_entry_of_the_first(name, dtype):
     how = {"unit": 2.0**-24, "floor": 1e-38}
     for vjp, given in ((None, case.arrays), (op.bare_vjp, [*cotangents, *case.arrays])):
         for gauge in bounds(op, given, case.statics, vjp, **how):
-            assert gauge.second is not None
-            whole, terms = gauge.second.whole(), gauge.second.of_terms()
+            assert gauge.cumulated is not None
+            whole, terms = gauge.cumulated.whole(), gauge.cumulated.of_terms()
             assert whole.shape == terms.shape == gauge.k0.shape
             assert np.isfinite(whole).all()
             assert (terms <= whole).all()

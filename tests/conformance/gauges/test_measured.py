@@ -9,7 +9,7 @@ from selftest.bounds import case_of, cotangents
 from refssm import initial
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import Case
-from refssm.conformance.gauges.gauge import Call
+from refssm.conformance.gauges.gauge import TrackedCall
 from refssm.conformance.gauges.programs import GRADIENTS, OUTPUTS
 from refssm.conformance.gauges.programs.measured import (
     COPIES,
@@ -79,7 +79,7 @@ def test_nodes_as_powers_of_a_rounded_root_are_refused_and_exact_nodes_pass(dtyp
     arrays = legs(64, 4096, dtype)
     op = operator_named("dplr_kernel")
     (gauge,) = gauged = expect(op, arrays, {"l": 4096})
-    assert gauge.derived is not None
+    assert gauge.derive is not None
     assert grade_outputs(op, arrays, (exact_nodes(*arrays, l=4096),), gauged).grade == "A"
     assert grade_outputs(op, arrays, (powers_of_one_root(*arrays, l=4096),), gauged).grade == "C"
     assert grade_outputs(op, arrays, (in_the_eigenbasis(*arrays, l=4096),), gauged).grade in "CF"
@@ -98,8 +98,8 @@ def test_the_derived_bound_passes_a_rounded_root_that_errs_by_10000_roundings():
     assert bad.max() > 10_000 * rounding
     for program in (exact_nodes, *OUTPUTS["dplr_kernel"].values()):
         assert error(program).max() < bad.max() / 100
-    assert gauge.derived is not None
-    assert (bad <= 16 * U * gauge.derived()).all()
+    assert gauge.derive is not None
+    assert (bad <= 16 * U * gauge.derive()).all()
 
 
 def test_an_error_above_a_hundredth_of_the_largest_value_is_wrong_and_not_inaccurate():
@@ -119,7 +119,7 @@ def within_16_of_the_best(op, exact, programs, called):
         case = case_of(op, preset)
         if case is None:
             continue
-        found = worst_errors(Call(op, called(case), case.statics, U, 0.0), exact, programs)
+        found = worst_errors(TrackedCall(op, called(case), case.statics, U, 0.0), exact, programs)
         assert max(found.values()) <= 16 * max(min(found.values()), 1), (preset.name, found)
 
 
@@ -184,14 +184,14 @@ def test_each_member_of_a_batch_has_a_bound_of_its_own():
 def test_the_derived_bound_is_made_only_if_the_measured_one_fails():
     op, made = operator_named("dplr_kernel"), []
     arrays = legs(16, 33)
-    call = Call(op, arrays, {"l": 33}, U, 0.0)
+    call = TrackedCall(op, arrays, {"l": 33}, U, 0.0)
 
     def derive():
         made.append(True)
         return call.tracked(op.reference)
 
     (gauge,) = measured(call, op.reference, OUTPUTS[op.name], derive, entries=False)
-    assert gauge.derived is not None
+    assert gauge.derive is not None
     K = op.reference(*arrays, l=33)
     assert compare(K, gauge, K.dtype).grade == "A"
     assert made == []
@@ -208,12 +208,12 @@ def test_a_result_is_measured_on_more_copies_before_it_is_refused():
         return K * np.float32(1 + (2**-16 if len(calls) > 2 else 0))
 
     programs = {"lucky": lucky_at_first}
-    call = Call(op, arrays, {"l": 33}, U, 0.0)
+    call = TrackedCall(op, arrays, {"l": 33}, U, 0.0)
     first = measured(
         call, op.reference, programs, lambda: call.tracked(op.reference), entries=False
     )
     (k0,) = measured_again(call, op.reference, programs, first)
-    (gauge,) = (replace(g, again=lambda: k0) for g in first)
+    (gauge,) = (replace(g, more_copies=lambda: k0) for g in first)
     off = op.reference(*arrays, l=33) * np.float32(1 + 2**-13)
     assert not compare(off, first[0], off.dtype).ok
     assert compare(off, gauge, off.dtype).grade == "A"
@@ -231,7 +231,7 @@ def test_more_copies_are_measured_only_near_the_bound(times, asked):
 
     K = op.reference(*arrays, l=33)
     off = (K + times * 16 * U * gauge.k0).astype(K.dtype)
-    compare(off, replace(gauge, again=again), K.dtype)
+    compare(off, replace(gauge, more_copies=again), K.dtype)
     assert bool(calls) == asked
 
 
@@ -258,7 +258,7 @@ def test_a_case_that_single_precision_cannot_hold_has_a_bound_anyway(arrays):
     op = operator_named("dplr_kernel")
     w, P, Q, B, C, _ = arrays
     shaped = [-w + 0j, P[:, None] + 0j, Q[:, None] + 0j, B + 0j, C + 0j, np.ones(())]
-    gauged = expect(op, shaped, {"l": 3}, held=Standard.of("complex128"))
+    gauged = expect(op, shaped, {"l": 3}, standard=Standard.of("complex128"))
     assert not np.isnan(gauged[0].k0).any()
     assert judge(op, op.reference, *shaped, l=3).grade in "AB-"
 

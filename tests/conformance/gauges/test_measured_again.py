@@ -23,7 +23,7 @@ def ratios(found, gauged, unit):
     for y, gauge in zip(found, gauged, strict=True):
         error = np.abs(y - gauge.value).astype(float) / unit
         at_first = max(at_first, (error / gauge.k0).max())
-        again = max(again, (error / gauge.again()).max())
+        again = max(again, (error / gauge.more_copies()).max())
     return at_first, again
 
 
@@ -146,8 +146,8 @@ def test_every_operator_is_measured_again(op):
     dtype = "complex64" if any(d.kind == "complex" for d in op.inputs.values()) else "float32"
     case = ordinary_case(op, dtype, (40, 3, 2, 2))
     for gauge in expect(op, case.arrays, case.statics):
-        if gauge.again is not None:
-            assert (gauge.again() >= gauge.k0).all()
+        if gauge.more_copies is not None:
+            assert (gauge.more_copies() >= gauge.k0).all()
 
 
 def test_a_kernel_without_a_node_near_a_pole_is_measured_again():
@@ -157,8 +157,8 @@ def test_a_kernel_without_a_node_near_a_pole_is_measured_again():
     sizes = {"l": 2048, "n": 16, "r": 1}
     case = Case(op, np.dtype("complex64"), sizes, {"d": 1}, {}, 7, None, {}, preset)
     (gauge,) = expect(op, case.arrays, case.statics)
-    assert gauge.again is not None
-    assert gauge.again().shape == (1, 2048)
+    assert gauge.more_copies is not None
+    assert gauge.more_copies().shape == (1, 2048)
 
 
 def test_outputs_are_summed_in_order_and_gradients_are_not(monkeypatch):
@@ -167,10 +167,10 @@ def test_outputs_are_summed_in_order_and_gradients_are_not(monkeypatch):
     summed = []
     monkeypatch.setattr(measured, "in_order", lambda a: summed.append(a) or a)
     for gauge in expect(op, [np.ones(l, np.float32), *case], {"l": l}, op.bare_vjp):
-        assert gauge.again is not None
-        gauge.again()
+        assert gauge.more_copies is not None
+        gauge.more_copies()
     assert not summed
     (gauge,) = expect(op, case, {"l": l})
-    assert gauge.again is not None
-    gauge.again()
+    assert gauge.more_copies is not None
+    gauge.more_copies()
     assert len(summed) == len(case)

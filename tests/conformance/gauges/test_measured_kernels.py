@@ -18,7 +18,7 @@ from refssm.conformance.gauges.contracts import (
     gradient_programs,
     output_programs,
 )
-from refssm.conformance.gauges.gauge import Call, Known, gauges
+from refssm.conformance.gauges.gauge import KnownBound, TrackedCall, gauges
 from refssm.conformance.gauges.programs import GRADIENTS, OUTPUTS
 from refssm.conformance.gauges.programs import measured as measuring
 from refssm.conformance.gauges.programs.pieces import in_pieces, interleaved
@@ -80,7 +80,7 @@ def test_a_kernel_a_thousand_times_too_large_from_step_32_on_is_wrong():
     late = np.where(np.arange(K.shape[-1]) < 32, K, 1000 * K).astype(K.dtype)
     assert grade_outputs(op, case.arrays, (late,), gauged).grade == "F"
     # the bound of the powers of a matrix far from normal grows, and the powers do not
-    call = Call(op, case.arrays, case.statics, U, 0.0)
+    call = TrackedCall(op, case.arrays, case.statics, U, 0.0)
     (derived,) = BOUNDS[op.contract].outputs(call)
     assert (np.abs(late - derived.value) <= 16 * U * derived.k0).all()
 
@@ -89,19 +89,19 @@ def test_a_kernel_a_thousand_times_too_large_from_step_32_on_is_wrong():
 def test_no_measured_bound_is_above_the_derived_one_of_its_entry(name):
     op, case = smallest_case(name)
     gauged = bounds(op, case.arrays, case.statics, None, unit=U, floor=0.0)
-    derived = BOUNDS[op.contract].outputs(Call(op, case.arrays, case.statics, U, 0.0))
+    derived = BOUNDS[op.contract].outputs(TrackedCall(op, case.arrays, case.statics, U, 0.0))
     for gauge, other in zip(gauged, derived, strict=True):
         assert (gauge.k0 <= other.k0).all()
         assert (gauge.k0 < other.k0).any()
-        assert gauge.derived is not None
-        assert np.array_equal(gauge.derived(), other.k1)
+        assert gauge.derive is not None
+        assert np.array_equal(gauge.derive(), other.k1)
 
 
 def test_programs_that_never_err_leave_the_derived_bound():
     op = operator_named("krylov_kernel")
     A, B, C = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([0.0, 1.0]), np.array([1.0, 0.0])
     (gauge,) = bounds(op, [A, B, C], {"l": 4}, None, unit=U, floor=0.0)
-    (derived,) = BOUNDS[op.contract].outputs(Call(op, [A, B, C], {"l": 4}, U, 0.0))
+    (derived,) = BOUNDS[op.contract].outputs(TrackedCall(op, [A, B, C], {"l": 4}, U, 0.0))
     moved = gauge.k0 < derived.k0
     assert not moved[gauge.value == 0].any()
 
@@ -170,7 +170,7 @@ def test_a_map_with_a_small_residual_and_a_large_error_is_refused():
     assert grade_outputs(op, case.arrays, (A_bar, B_bar), gauged).grade == "A"
     wrong = A_bar * np.float32(1 + 2**-14)
     assert not grade_outputs(op, case.arrays, (wrong, B_bar), gauged).ok
-    in_norm = [replace(g, derived=None) for g in gauged]  # what the residual alone allows
+    in_norm = [replace(g, derive=None) for g in gauged]  # what the residual alone allows
     assert grade_outputs(op, case.arrays, (wrong, B_bar), in_norm).ok
 
 
@@ -188,8 +188,8 @@ def test_a_derived_bound_holds_unless_it_is_loose(most, wanted):
     (gauge,) = gauges(lambda x: x, np.ones(6), unit=U)
     found = measuring._smaller(replace(gauge, k0=derived, k1=derived), np.ones(6), most)
     assert found.k0.tolist() == [*wanted, np.inf]
-    assert isinstance(found.derived, Known)
-    assert found.derived.k1 is derived
+    assert isinstance(found.derive, KnownBound)
+    assert found.derive.k1 is derived
 
 
 @pytest.mark.parametrize("name", ["dplr_kernel_aliased", "dplr_kernel_aliased_real"])
@@ -229,7 +229,7 @@ def test_beside_a_pole_all_gradients_have_their_derived_bounds():
     w, beside = np.array([1j]), np.array([1j + 3e-9])  # one number in single precision
     for z, derived in [(beside, True), (w + 0.5, False)]:
         arrays = [np.ones(1, complex), np.ones(1, complex), w, z]
-        measured = [g.derived is not None for g in expect(op, arrays, {}, op.bare_vjp)]
+        measured = [g.derive is not None for g in expect(op, arrays, {}, op.bare_vjp)]
         assert measured == [not derived] * 3
 
 
@@ -239,7 +239,7 @@ def test_exact_powers_at_the_nodes_1_and_minus_1_do_not_bind_programs_with_angle
     for l, measured in [(1, False), (2, False), (3, True)]:
         dk = rng.normal(size=l) * (1j if name == "hope_transfer" else 1)
         gauged = expect(op, [dk, rng.normal(size=64), np.array(0.3)], {"l": l}, op.bare_vjp)
-        assert [gauge.derived is not None for gauge in gauged] == [measured] * 2
+        assert [gauge.derive is not None for gauge in gauged] == [measured] * 2
 
 
 def test_powers_of_the_node_minus_1_are_exact_beyond_the_hundredth():

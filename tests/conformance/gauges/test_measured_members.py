@@ -40,8 +40,8 @@ def test_more_copies_count_for_the_members_in_which_a_program_errs(monkeypatch):
     both = by_step(short_kernels([0.25, 0.25], [0, 1]), 1)
     found = [np.full((2, 1), np.inf)] * 5 + [np.array([np.inf, 100 * both.k0[1]])]
     monkeypatch.setattr(measuring, "_compared", lambda *_: found)
-    assert both.again is not None
-    assert both.again().tolist() == [both.k0[0], 100 * both.k0[1]]
+    assert both.more_copies is not None
+    assert both.more_copies().tolist() == [both.k0[0], 100 * both.k0[1]]
 
 
 @pytest.mark.parametrize(("first", "second", "other"), [(0, 1, False), (1, 1, True)])

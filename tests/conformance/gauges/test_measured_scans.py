@@ -55,7 +55,7 @@ def test_short_cases_have_the_derived_bound():
     for steps, is_measured in ((SHORT, False), (SHORT + 1, True)):
         op, case, _ = called("linear_scan", "float32", steps)
         (gauge,) = bounds(op, case.arrays, {}, None, unit=2.0**-24, floor=0.0)
-        assert (gauge.derived is not None) == is_measured
+        assert (gauge.derive is not None) == is_measured
 
 
 def test_a_state_with_half_of_the_digits_is_no_longer_a(monkeypatch):
@@ -77,7 +77,7 @@ def test_a_case_with_many_states_has_the_derived_bound(monkeypatch):
     monkeypatch.setattr(programs, "MOST", 1000)
     op, case, _ = called("linear_scan", "float32")
     (gauge,) = bounds(op, case.arrays, {}, None, unit=2.0**-24, floor=0.0)
-    assert gauge.derived is None
+    assert gauge.derive is None
 
 
 def test_decays_of_all_steps_are_rounded_to_the_same_side():

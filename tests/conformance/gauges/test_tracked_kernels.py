@@ -8,7 +8,7 @@ import refssm
 from refssm.conformance.gauges import dplr as tracked_kernels
 from refssm.conformance.gauges.contracts import BOUNDS
 from refssm.conformance.gauges.dplr import _from_inputs, _from_inputs_in_time, _System
-from refssm.conformance.gauges.gauge import Call
+from refssm.conformance.gauges.gauge import TrackedCall
 from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.conformance.judging.grading import judge
 from refssm.dplr import DPLR_KERNEL
@@ -28,7 +28,7 @@ def legs(n, dt):
 
 def gauge_of(op, arrays, l):
     """The derived gauge; that of `dplr_kernel` stands behind a measured one."""
-    (gauge,) = BOUNDS[op.contract].outputs(Call(op, arrays, {"l": l}, unit=U, floor=0.0))
+    (gauge,) = BOUNDS[op.contract].outputs(TrackedCall(op, arrays, {"l": l}, unit=U, floor=0.0))
     return gauge
 
 

@@ -111,8 +111,8 @@ def test_an_argument_flushed_before_a_transform_is_right_where_that_is_declared(
     u, nothing = TINY / 2 * k, np.zeros_like(k)
     for ftz in (True, False):
         held = Standard.of("float32", ftz=ftz)
-        (gauge,) = expect(CAUSAL_CONVOLUTION, [u, k], held=held)
-        assert compare(nothing, gauge, u.dtype, held=held).ok == ftz
+        (gauge,) = expect(CAUSAL_CONVOLUTION, [u, k], standard=held)
+        assert compare(nothing, gauge, u.dtype, standard=held).ok == ftz
 
 
 def test_a_right_hand_side_flushed_before_a_solve_is_right_where_that_is_declared():
@@ -120,9 +120,11 @@ def test_a_right_hand_side_flushed_before_a_solve_is_right_where_that_is_declare
     A_bar, B_bar = DISCRETIZE_BILINEAR.reference(A, B, dt)
     for ftz in (True, False):
         held = Standard.of("float32", ftz=ftz)
-        gauged = expect(DISCRETIZE_BILINEAR, [A, B, dt], held=held)
+        gauged = expect(DISCRETIZE_BILINEAR, [A, B, dt], standard=held)
         outputs = (A_bar, 0 * B_bar)
-        assert grade_outputs(DISCRETIZE_BILINEAR, [A, B, dt], outputs, gauged, held=held).ok == ftz
+        assert (
+            grade_outputs(DISCRETIZE_BILINEAR, [A, B, dt], outputs, gauged, standard=held).ok == ftz
+        )
 
 
 def test_the_header_says_what_was_declared(tmp_path, monkeypatch, capfd):

@@ -154,10 +154,10 @@ DECOMPOSITION = Operator(
 RIGHT = decomposition(n=2)
 
 
-def graded(w, V, op=DECOMPOSITION, held=None):
+def graded(w, V, op=DECOMPOSITION, standard=None):
     gauged = bounds(op, [], {"n": 2}, None, unit=2.0**-53, floor=0.0)
     return grade_outputs(
-        op, [], (np.asarray(w, complex), np.asarray(V, complex)), gauged, held=held
+        op, [], (np.asarray(w, complex), np.asarray(V, complex)), gauged, standard=standard
     )
 
 
@@ -190,7 +190,7 @@ def test_what_is_right_in_single_precision_is_inaccurate_in_double_and_names_the
     assert graded(w, rounded).grade == "C"
     assert graded(w, rounded).message.startswith("worst VVᴴ: the error is ")
     precise = Standard.of("complex64")
-    assert graded(w, rounded, held=precise).grade == "A"
+    assert graded(w, rounded, standard=precise).grade == "A"
 
 
 def test_spectra_are_compared_after_the_best_matching():

@@ -11,7 +11,7 @@ import pytest
 from refssm import oracle
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.written import packed, unpacked
@@ -46,10 +46,13 @@ def folder(tmp_path, monkeypatch):
 
 def made(made_of=b"this", arrays=ARRAYS):
     """How often the arrays had to be made."""
-    count = []
-    result = kept.kept(lambda: made_of, lambda: count.append(1) or arrays, dict, dict)
-    assert same(result, arrays)
-    return len(count)
+    file = kept.KeptFile(lambda: made_of)
+    found = file.arrays()
+    if found is None:
+        file.keep(lambda: arrays)
+        return 1
+    assert same(found, arrays)
+    return 0
 
 
 def same(one, other):
@@ -151,7 +154,7 @@ def test_the_allowed_ratio_has_a_file_of_its_own_where_it_decides_the_bound(fold
     arrays = ordinary_case(op, "float32").arrays
     for C in (16, 64, 16):
         held = Standard.of("float16", Budget(C=C, computes="float32"), ftz=True)
-        k0.append(expect(op, arrays, held=held)[0].k0)
+        k0.append(expect(op, arrays, standard=held)[0].k0)
     assert np.array_equal(k0[0], k0[2])
     assert (k0[1] < k0[0]).all()
     assert len(list(folder.iterdir())) == 2
@@ -274,9 +277,9 @@ def test_gauges_come_back_as_they_were(op):
     again = unpacked(arrays)
     assert same(arrays, packed(again))
     for before, after in zip(gauged, again, strict=True):
-        if before.derived is not None:
-            assert after.derived is not None
-            assert np.array_equal(before.derived(), after.derived())
+        if before.derive is not None:
+            assert after.derive is not None
+            assert np.array_equal(before.derive(), after.derive())
         if before.measure is not None:
             assert after.measure is not None
             wrong = before.value + 1

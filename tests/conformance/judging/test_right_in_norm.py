@@ -9,9 +9,10 @@ from honest.ssd.programs import IMPLEMENTATIONS as SSD
 from judging import judged
 
 from refssm.conformance.gauges import cumulated
-from refssm.conformance.judging.cancelling import _right_bits, second_bound
+from refssm.conformance.judging.allowed import decided
+from refssm.conformance.judging.cancelling import _right_bits
 from refssm.conformance.judging.expected import expect
-from refssm.conformance.judging.grading import bounds_of, compare
+from refssm.conformance.judging.grading import compare
 from refssm.conformance.judging.verdict import Verdict, worst_of
 from refssm.conformance.planted.cancelling import beside_forms
 from refssm.conformance.standard import Standard
@@ -67,11 +68,11 @@ def one_small_head(rng, small=1e-6, l=96):
     return [a.astype(np.float32) for a in (dy, x, log_a, B, C)]
 
 
-def of_log_a(vjp, arrays, held=SINGLE):
+def of_log_a(vjp, arrays, standard=SINGLE):
     """The verdict on the gradient of `log_a`."""
-    gauge = expect(SSD_RECURRENT, arrays, {}, SSD_RECURRENT.bare_vjp, held)[1]
+    gauge = expect(SSD_RECURRENT, arrays, {}, SSD_RECURRENT.bare_vjp, standard)[1]
     dims = ("b", "g", "h", "l")
-    return compare(vjp(*arrays)[1], gauge, np.dtype(np.float32), dims, "dlog_a", held=held)
+    return compare(vjp(*arrays)[1], gauge, np.dtype(np.float32), dims, "dlog_a", standard=standard)
 
 
 def test_a_small_entry_of_a_row_may_lose_its_digits_and_the_sentence_says_how_many():
@@ -146,8 +147,8 @@ def test_five_percent_of_the_largest_entry_are_no_lack_of_digits_whatever_the_su
     dlog_a = SSD_RECURRENT.bare_vjp(*arrays)[1]
     dlog_a[..., 0] += np.abs(dlog_a).max() / 20
     gauge = expect(SSD_RECURRENT, arrays, {}, SSD_RECURRENT.bare_vjp, SINGLE)[1]
-    assert gauge.second is not None
-    assert np.abs(dlog_a).max() / 20 < SINGLE.room * SINGLE.u * gauge.second.whole()[..., 0]
+    assert gauge.cumulated is not None
+    assert np.abs(dlog_a).max() / 20 < SINGLE.room * SINGLE.u * gauge.cumulated.whole()[..., 0]
     assert of_log_a(lambda *_: (None, dlog_a), arrays).grade == "F"
 
 
@@ -187,9 +188,9 @@ def test_arithmetic_of_few_bits_is_never_right_in_norm(computes):
     arrays = one_small_head(np.random.default_rng(1))
     held = Standard.of("float32", Budget(computes=computes))
     gauge = expect(SSD_RECURRENT, arrays, {}, SSD_RECURRENT.bare_vjp, held)[1]
-    bounds = bounds_of(gauge, held, np.dtype(np.float32))
-    assert second_bound(gauge, held, bounds) is None
-    assert second_bound(gauge, SINGLE, bounds) is not None
+    error, judged = np.full(gauge.value.shape, np.inf), np.ones(gauge.value.shape, bool)
+    assert decided(gauge, held, np.dtype(np.float32), error, judged).n is None
+    assert decided(gauge, SINGLE, np.dtype(np.float32), error, judged).n is not None
 
 
 def test_bits_are_counted_where_a_subnormal_value_is_smaller_than_its_error():

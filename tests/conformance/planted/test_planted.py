@@ -6,7 +6,7 @@ from rotation import HALVES, SEEDS, of_turn, one_of_each_kind, seed_of_turn
 from selftest import soak
 
 from refssm.catalog import OPERATORS
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.planted import planted_bugs

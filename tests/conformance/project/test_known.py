@@ -7,7 +7,7 @@ from judging import SCAN, plugin, run
 from listing import FAR, PAST, VALUE, entry, listed, result
 
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.project import known_failures as known
 from refssm.conformance.running.session import trials_of
 from refssm.conformance.running.settings import Session

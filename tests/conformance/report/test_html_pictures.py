@@ -9,7 +9,7 @@ from judging import judged
 import refssm
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.verdict import wrong
 from refssm.conformance.judging.wrong_entries import BETWEEN, BITS, CLASSES, OF_NORM, RATIO
@@ -19,7 +19,7 @@ from refssm.conformance.running.settings import Session, Settings
 pytest.importorskip("jinja2", reason="the page is made by jinja2")
 pytest.importorskip("matplotlib", reason="its pictures are drawn by matplotlib")
 
-from refssm.command import written as command
+from refssm.command import page as command
 from refssm.gallery import damage as gallery
 
 

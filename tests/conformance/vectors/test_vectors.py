@@ -8,10 +8,10 @@ from honest import implementations
 from judging import SCAN, plugin, run
 
 from refssm.catalog import OPERATORS
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
-from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.planted import planted_bugs
 from refssm.conformance.vectors import making
 from refssm.conformance.vectors.check import verdict_of

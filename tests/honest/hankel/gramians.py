@@ -126,7 +126,7 @@ def halves(solve, product):
 
     def vjp(dP, dQ, A, B, C):
         row = C.conj()
-        P, Q = solve(A, outer(B)), solve(adjoint(A), outer(row))
+        P, Q = solve(A, outer(B, B)), solve(adjoint(A), outer(row, row))
         S, V = solve(adjoint(A), dP), solve(A, dQ)
         dA = product(S, A, P) + product(adjoint(S), A, P)
         dA = dA + adjoint(product(V, adjoint(A), Q) + product(adjoint(V), adjoint(A), Q))

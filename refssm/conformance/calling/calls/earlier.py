@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from refssm.conformance.calling.adapters.numpy_arrays import Unusable
-from refssm.conformance.calling.calls.run import Run
+from refssm.conformance.calling.calls.run import CalledOnce
 
 CALLS = 3  # a ring of two or three buffers is seen
 
@@ -19,7 +19,7 @@ CALLS = 3  # a ring of two or three buffers is seen
 class Earlier:
     """Calls with the same arguments before the judged one, and what they returned."""
 
-    def __init__(self, run: Run):
+    def __init__(self, run: CalledOnce):
         self.run, self.results = run, []
 
     def calls(self, values, before, statics) -> list:

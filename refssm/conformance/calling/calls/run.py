@@ -30,7 +30,7 @@ class KernelFailed(Exception):
     """Work that the call queued on a device failed; the cause is the device's exception."""
 
 
-class Run:
+class CalledOnce:
     """How a call is made: forward or VJP, batched or slice by slice, and in which layout."""
 
     def __init__(self, found: Found, kind: NumberType, vjp: bool, sliced: bool):

@@ -61,10 +61,10 @@ def has_groups() -> bool:
 
 def runs(folder: str | None = None) -> Runs:
     """What runs programs here, in a folder or the working directory."""
-    return Keeper(folder) if has_groups() else Alone(folder)
+    return KeeperHandle(folder) if has_groups() else Alone(folder)
 
 
-class Keeper:
+class KeeperHandle:
     """A keeper's other end; it ends with this object, or with this process."""
 
     def __init__(self, folder: str | None = None):
@@ -80,10 +80,10 @@ class Keeper:
         self.process, self.socket, self.lock = process, here, threading.Lock()
         self.close = weakref.finalize(self, _close, here, process, os.getpid())
 
-    def start(self, words: Sequence[str], *descriptors: int) -> Kept:
+    def start(self, words: Sequence[str], *descriptors: int) -> KeptProcess:
         """Start a program: see `Runs`."""
         body = b"\0".join(os.fsencode(word) for word in words)
-        kept = Kept(self)
+        kept = KeptProcess(self)
         try:
             socket.send_fds(self.socket, [keeper.HEAD.pack(len(body))], descriptors)
             self.socket.sendall(body)
@@ -124,10 +124,10 @@ def _close(here: socket.socket, process: subprocess.Popen, owner: int) -> None:
     here.close()
 
 
-class Kept:
+class KeptProcess:
     """A program that a keeper runs."""
 
-    def __init__(self, runs: Keeper):
+    def __init__(self, runs: KeeperHandle):
         self.runs, self.process, self.code, self.lost = runs, 0, None, False
 
     def wait(self, seconds: float) -> int | None:

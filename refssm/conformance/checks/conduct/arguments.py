@@ -12,15 +12,15 @@ from itertools import chain
 
 import numpy as np
 
-from refssm.conformance.calling.one_call import EARLIER, REWRITTEN, Declined, Outcome
-from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.limits import holds_zero
-from refssm.conformance.checks.candidate import (
+from refssm.conformance.calling.candidate import (
     Broken,
     Candidate,
     refuse_unusable,
     without_result,
 )
+from refssm.conformance.calling.one_call import EARLIER, REWRITTEN, Declined, Outcome
+from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.limits import holds_zero
 from refssm.conformance.checks.conduct.resized import large, other_values
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.verdict import WRITTEN, Verdict, worst_of, wrong
@@ -34,8 +34,8 @@ def strides(candidate: Candidate, case: Case) -> Verdict:
     views = [view for view in candidate.offer.views if view not in ("", "read-only")]
     if not views:
         return Verdict("-", notes=(f"{candidate.offer.framework} arrays have no strides",))
-    plain = candidate.graded(
-        arrays, candidate.results(arrays, statics), candidate.expect(arrays, statics)
+    plain = candidate.grader.outputs(
+        arrays, candidate.results(arrays, statics), candidate.grader.expect(arrays, statics)
     )
     if not plain.ok:
         return _about("also with contiguous arrays: ", plain)
@@ -46,7 +46,7 @@ def strides(candidate: Candidate, case: Case) -> Verdict:
             y = candidate.results(arrays, statics, view=view)
         except Broken as broken:
             return _about(f"{view}: ", broken.verdict)
-        verdict = candidate.graded(arrays, y, candidate.expect(arrays, statics))
+        verdict = candidate.grader.outputs(arrays, y, candidate.grader.expect(arrays, statics))
         if not verdict.ok:
             return _about(f"{view}: ", verdict)
     return PASS
@@ -63,7 +63,7 @@ def readonly(candidate: Candidate, case: Case) -> Verdict:
         return Verdict("-", notes=(f"{candidate.offer.framework} has no read-only arrays",))
     arrays, statics = candidate.given(case)
     y = candidate.results(arrays, statics, view="read-only")
-    return candidate.graded(arrays, y, candidate.expect(arrays, statics))
+    return candidate.grader.outputs(arrays, y, candidate.grader.expect(arrays, statics))
 
 
 def unchanged(candidate: Candidate, case: Case) -> Verdict:
@@ -209,7 +209,7 @@ def _graded_if_defined(candidate: Candidate, arrays, statics, outputs) -> Verdic
         candidate.op.reference(*arrays, **statics)
     except ValueError:  # a layer may need a channel, HiPPO a coefficient
         return PASS
-    return candidate.graded(arrays, outputs, candidate.expect(arrays, statics))
+    return candidate.grader.outputs(arrays, outputs, candidate.grader.expect(arrays, statics))
 
 
 def _about(what: str, verdict: Verdict) -> Verdict:

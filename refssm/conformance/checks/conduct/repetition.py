@@ -17,10 +17,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.cotangents import cotangents_of
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.conduct.resized import longer, other_values
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.verdict import Verdict, told_apart, worst_of, wrong
@@ -84,7 +84,7 @@ def _changed_alone(candidate: Candidate, case: Case) -> Iterator[Verdict]:
     if values is None or len(arrays) < 2:
         return
     first = candidate.results(arrays, statics)
-    if not candidate.graded(arrays, first, candidate.expect(arrays, statics)).ok:
+    if not candidate.grader.outputs(arrays, first, candidate.grader.expect(arrays, statics)).ok:
         return
     for i, name in enumerate(candidate.op.inputs):
         try:
@@ -93,7 +93,7 @@ def _changed_alone(candidate: Candidate, case: Case) -> Iterator[Verdict]:
             outputs = candidate.results(mixed, statics)
         except Declined:
             continue
-        verdict = candidate.graded(mixed, outputs, candidate.expect(mixed, statics))
+        verdict = candidate.grader.outputs(mixed, outputs, candidate.grader.expect(mixed, statics))
         told = f"with a new value of `{name}` alone: {verdict.message}; {KEYED}"
         yield verdict if verdict.ok else replace(verdict, message=told, kind=KIND)
 
@@ -132,7 +132,7 @@ def _pulled_again(candidate: Candidate, case: Case) -> Verdict:
             return Verdict("A")
         if all(map(_same_bits, again, first)):
             continue
-        verdict = candidate.graded_gradients(again, cotangents, arrays, statics)
+        verdict = candidate.grader.gradients(again, cotangents, arrays, statics)
         if not verdict.ok:
             told = f"the VJP after a forward call with {what}: {verdict.message}; {LEFT}"
             return replace(verdict, message=told, kind=KIND)
@@ -153,12 +153,12 @@ def _anew(candidate: Candidate, arrays, statics, again, first, at: str) -> Verdi
 
 def _within_tolerance(candidate: Candidate, arrays, statics, differ, first) -> Verdict:
     """The worst comparison of a later call with the first."""
-    bounds = candidate.expect(arrays, statics)
+    bounds = candidate.grader.expect(arrays, statics)
     if candidate.op.contract.basis_free:  # outputs in another basis are right too
         firsts = tuple(replace(b, value=y) for b, y in zip(bounds, first, strict=True))
-        return worst_of(candidate.graded(arrays, ys, firsts) for ys in differ)
+        return worst_of(candidate.grader.outputs(arrays, ys, firsts) for ys in differ)
     return worst_of(
-        candidate.agree(arrays, y, other, bound, bound, output=j)
+        candidate.grader.agree(arrays, y, other, bound, bound, output=j)
         for ys in differ
         for j, (y, other, bound) in enumerate(zip(ys, first, bounds, strict=True))
         if not _same_bits(y, other)

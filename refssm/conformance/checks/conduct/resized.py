@@ -9,10 +9,10 @@ from math import prod
 import numpy as np
 
 from refssm._declaration.signature import length_of
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.sizes import MATRIX_SIZE, core_dims, of_matrices
-from refssm.conformance.checks.candidate import Candidate
 
 LONGER = (257, 256)  # several blocks or threads take part; the second for whole blocks only
 SIDE = 16  # of the matrices of a longer input: the work is cubic in it

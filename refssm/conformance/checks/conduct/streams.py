@@ -7,8 +7,8 @@ without waiting, reads them too early.
 
 from __future__ import annotations
 
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.verdict import Verdict, wrong
 
@@ -21,12 +21,14 @@ WRONG = (
 def stream(candidate: Candidate, case: Case) -> Verdict:
     """The outputs are right, and finished, on whichever stream is current."""
     arrays, statics = candidate.given(case)
-    wanted = candidate.expect(arrays, statics)
-    plain = candidate.graded(arrays, candidate.results(arrays, statics), wanted)
+    wanted = candidate.grader.expect(arrays, statics)
+    plain = candidate.grader.outputs(arrays, candidate.results(arrays, statics), wanted)
     if not plain.ok:
         return plain  # wrong on the default stream, too
     try:
-        verdict = candidate.graded(arrays, candidate.results(arrays, statics, late=True), wanted)
+        verdict = candidate.grader.outputs(
+            arrays, candidate.results(arrays, statics, late=True), wanted
+        )
     except Broken as broken:
         if broken.verdict.error:
             raise

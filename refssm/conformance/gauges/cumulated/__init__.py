@@ -19,7 +19,7 @@ from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
 from refssm.conformance.gauges.cumulated.ssd import Dual
 from refssm.conformance.gauges.cumulated.sums import CUMULATED, OF_TERMS, Way
-from refssm.conformance.gauges.gauge import Call, Gauges, Second
+from refssm.conformance.gauges.gauge import Cumulated, Gauges, TrackedCall
 
 _SCANS = ("linear_scan", "linear_scan_from", "linear_scan_packed")
 _VARYING = ("diagonal_ssm_varying", "diagonal_ssm_varying_stateful")
@@ -66,7 +66,7 @@ _OF_TERMS = forms_of(OF_TERMS)
 class _FormRun:
     """One run of a form on tracked arrays, for all outputs of a call."""
 
-    call: Call
+    call: TrackedCall
     form: Callable
 
     @cached_property
@@ -75,8 +75,8 @@ class _FormRun:
         return [gauge.k0 for gauge in self.call.tracked(self.form)]
 
 
-def beside(call: Call, gauged: Gauges, *, of_vjp: bool) -> Gauges:
-    """The gauges, each with its second one if the operator has a cumulated form."""
+def beside(call: TrackedCall, gauged: Gauges, *, of_vjp: bool) -> Gauges:
+    """The gauges, each with that of its cumulated form if the operator has a cumulated form."""
     if call.op.name not in FORMS:
         return gauged
     forms = (FORMS[call.op.name], _OF_TERMS[call.op.name])
@@ -85,6 +85,6 @@ def beside(call: Call, gauged: Gauges, *, of_vjp: bool) -> Gauges:
         for form in forms
     )
     return tuple(
-        replace(g, second=Second(lambda j=j: whole.bounds[j], lambda j=j: terms.bounds[j]))
+        replace(g, cumulated=Cumulated(lambda j=j: whole.bounds[j], lambda j=j: terms.bounds[j]))
         for j, g in enumerate(gauged)
     )

@@ -35,7 +35,7 @@ import numpy as np
 
 from refssm._declaration.arguments import several
 from refssm._numerics.broadcasting import unbroadcast
-from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, Known, wide
+from refssm.conformance.gauges.gauge import Gauge, Gauges, KnownBound, TrackedCall, wide
 from refssm.conformance.gauges.programs.arithmetic import moved, neighbour, seed_of
 
 SINGLES = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
@@ -182,7 +182,7 @@ Program = Callable[..., Any]  # arrays and sizes to an output, or a tuple; None:
 
 
 def measured(
-    call: Call,
+    call: TrackedCall,
     exact: Program,
     programs: Mapping[str, Program],
     derive: Callable[[], Gauges],
@@ -219,7 +219,7 @@ def measured(
         if entries:
             gauges.append(_smaller(lazily()[j], k0, LOOSE if _of_gradients(call) else 1))
         else:
-            gauge = Gauge(y, k0, k0, peak, normwise=True, derived=_Beyond(lazily, j))
+            gauge = Gauge(y, k0, k0, peak, normwise=True, derive=_Beyond(lazily, j))
             gauges.append(_where_programs_err(gauge, np.broadcast_to(np.isinf(k), y.shape)))
     return tuple(gauges)
 
@@ -231,14 +231,14 @@ def _where_programs_err(gauge: Gauge, nowhere: np.ndarray) -> Gauge:
     """
     if not nowhere.any():
         return gauge
-    assert isinstance(gauge.derived, _Beyond)
-    known = gauge.derived.gauge
+    assert isinstance(gauge.derive, _Beyond)
+    known = gauge.derive.gauge
     k0, k1 = (np.where(nowhere, k, np.maximum(k, gauge.k0)) for k in (known.k0, known.k1))
     return replace(gauge, k0=k0, k1=k1)
 
 
 def measured_again(
-    call: Call, exact: Program, programs: Mapping[str, Program], gauges: Gauges
+    call: TrackedCall, exact: Program, programs: Mapping[str, Program], gauges: Gauges
 ) -> list[np.ndarray]:
     """K0 of measured gauges from many more copies; where k1 is known, at most that."""
     values, k0 = [g.value for g in gauges], [g.k0 for g in gauges]
@@ -249,11 +249,11 @@ def measured_again(
         for j, k in enumerate(told):
             if k is not None:
                 k0[j] = np.maximum(k0[j], np.where(np.isfinite(k), k, 0))
-    most = [g.derived.k1 if isinstance(g.derived, Known) else np.inf for g in gauges]
+    most = [np.inf if g.derived_k1 is None else g.derived_k1 for g in gauges]
     return [np.maximum(g.k0, np.minimum(k, m)) for g, k, m in zip(gauges, k0, most, strict=True)]
 
 
-def _on_copies(call: Call, programs, part: int):
+def _on_copies(call: TrackedCall, programs, part: int):
     """One set of copies, and the results of each program that takes them."""
     copies = _copies(call.arrays, _cores(call), part)
     given = _full(copies, _cores(call))
@@ -265,7 +265,7 @@ def _on_copies(call: Call, programs, part: int):
     return copies, _of_programs(programs, given, call.statics)
 
 
-def _compared(call: Call, exact, copies, found, values) -> list[np.ndarray | None]:
+def _compared(call: TrackedCall, exact, copies, found, values) -> list[np.ndarray | None]:
     """K0 of each result by one set of copies, or None for each."""
     wanted = _results(exact, wide(copies), call.statics)
     found = [[_fitted(y, w) for y, w in zip(of, wanted, strict=True)] for of in found]
@@ -287,7 +287,7 @@ def _smaller(derived: Gauge, k0: np.ndarray, most: float) -> Gauge:
     with np.errstate(invalid="ignore"):  # no measured bound
         loose = np.isfinite(derived.k0) & (derived.k0 > most * k0)
     k0 = np.where(loose, k0, derived.k0)
-    return replace(derived, k0=k0, k1=k0, derived=Known(derived.k1))
+    return replace(derived, k0=k0, k1=k0, derive=KnownBound(derived.k1))
 
 
 @dataclass
@@ -354,12 +354,12 @@ def _units(found: list[np.ndarray], wanted, value, rank: int, longest) -> np.nda
     return np.where(np.maximum.reduce([*errors, moved]) > 0, k0, np.inf)
 
 
-def _of_gradients(call: Call) -> bool:
+def _of_gradients(call: TrackedCall) -> bool:
     """True if a VJP is called: its arguments begin with cotangents."""
     return len(call.arrays) > len(call.op.inputs)
 
 
-def _batch_ranks(call: Call, values) -> list[int]:
+def _batch_ranks(call: TrackedCall, values) -> list[int]:
     """The number of batch axes of each result: of an output, or of a gradient as its argument."""
     if not _of_gradients(call):
         cores = [len(dims) for dims in call.op.output_dims]
@@ -386,13 +386,13 @@ def _fitted(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return unbroadcast(found, wanted)
 
 
-def _core_shapes(call: Call) -> list[tuple[int, ...]]:
+def _core_shapes(call: TrackedCall) -> list[tuple[int, ...]]:
     """The core axes of each array."""
     pairs = zip(call.arrays, _cores(call), strict=True)
     return [a.shape[a.ndim - core :] for a, core in pairs]
 
 
-def _cores(call: Call) -> list[int]:
+def _cores(call: TrackedCall) -> list[int]:
     """The number of core axes of each array; those of a VJP begin with the cotangents."""
     cores = [len(dims) for dims in call.op.input_dims]
     before = len(call.arrays) - len(cores)
@@ -439,7 +439,9 @@ def _largest(a: np.ndarray) -> float:
     return float(size.max(initial=0.0, where=np.isfinite(size)))
 
 
-def worst_errors(call: Call, exact: Program, programs: Mapping[str, Program]) -> dict[str, float]:
+def worst_errors(
+    call: TrackedCall, exact: Program, programs: Mapping[str, Program]
+) -> dict[str, float]:
     """For each program, its largest error over the largest entry of the result, in units of u.
 
     For the test that no listed program is poor.

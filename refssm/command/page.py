@@ -1,0 +1,67 @@
+"""`refssm verify --html`: the page with its pictures; the file is complete or absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+
+DRAWN = 40  # failures that get pictures: each needs half a second
+SMALLEST, FOUND = "The case above.", "A random case, before it was made smaller."
+
+
+def asked(path: Path | None) -> bool:
+    """True if a page is requested; UsageError, before the run, if it cannot be written."""
+    from refssm.conformance.file_errors import check_writable
+    from refssm.conformance.usage_error import UsageError
+
+    if path is None:
+        return False
+    absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if absent:
+        raise UsageError(f"--html needs {' and '.join(absent)}: pip install {' '.join(absent)}")
+    check_writable(path, "--html")
+    return True
+
+
+def written(
+    path: Path | None, verdict, results: list, headers: Iterable[str], seconds: float
+) -> tuple[str, ...]:
+    """Write the page, if requested; returns one line that says so."""
+    if path is None:
+        return ()
+    from refssm.conformance.file_errors import write_whole
+    from refssm.conformance.report.page import page
+
+    text = page(verdict, results, headers, seconds, _shown(results))
+    write_whole(path, "--html", text)
+    return (f"page written: {path}",)
+
+
+def _shown(results: list) -> dict:
+    """The pictures of the failures, by position, or the reason why there are none."""
+    from refssm.conformance.report.page import Shown
+
+    failed = [i for i, result in enumerate(results) if result.failed]
+    shown = {i: _pictures(results[i].evidence, f"p{i + 1}") for i in failed[:DRAWN]}
+    why = f"only the first {DRAWN} failures have one; select failures by --check and --dtype"
+    return shown | {i: Shown(without=why) for i in failed[DRAWN:]}
+
+
+def _pictures(evidence, name: str):
+    """The pictures of one failure."""
+    from refssm.conformance.report.page import DrawnPicture, Shown
+    from refssm.gallery import damage as gallery
+
+    if evidence is None:
+        return Shown(without="the function was not called")
+    drawn = []
+    for i, (title, damage) in enumerate(((SMALLEST, evidence.damage), (FOUND, evidence.found))):
+        view = damage and gallery.seen(damage.ratio, damage.axes, damage.allowed)
+        if view is None:
+            continue
+        told = f"{damage.output}: {damage.unit}. {gallery.told(view)}"
+        drawn.append(DrawnPicture(title, told, gallery.picture(view, f"{name}{'ab'[i]}")))
+    if drawn:
+        return Shown(tuple(drawn))
+    return Shown(without=evidence.without or "the output is a single number")

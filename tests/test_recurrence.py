@@ -1,0 +1,85 @@
+"""A recurrence is declared once: what follows from it."""
+
+import inspect
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import refssm
+from refssm.scan.linear import LINEAR
+from refssm.selective_scan.mamba import MAMBA
+from refssm.selective_scan.selective import SELECTIVE
+from refssm.ssd.chunked import CHUNKED
+from refssm.ssd.recurrent import SSD
+
+ALL = (LINEAR, SELECTIVE, MAMBA, SSD, CHUNKED)
+WRITTEN = [(op, recurrence) for recurrence in ALL for op in recurrence.operators]
+
+
+def test_four_operators_follow_and_three_where_the_step_is_anothers():
+    names = [[op.name for op in recurrence.operators] for recurrence in ALL]
+    assert names[0] == ["linear_scan", "linear_scan_from", "linear_scan_packed", "linear_step"]
+    assert names[2] == ["mamba_scan", "mamba_scan_stateful", "mamba_scan_packed", "mamba_step"]
+    assert names[4] == ["ssd_chunked", "ssd_chunked_stateful", "ssd_chunked_packed"]
+
+
+def test_signatures_add_the_state_or_the_resets_and_a_step_loses_the_time():
+    assert [op.signature for op in SSD.operators] == [
+        "(l,p),(l),(l,n),(l,n)->(l,p)",
+        "(l,p),(l),(l,n),(l,n),(p,n)->(l,p),(p,n)",
+        "(l,p),(l),(l,n),(l,n),(l)->(l,p)",
+        "(p),(),(n),(n),(p,n)->(p),(p,n)",
+    ]
+    assert [op.signature for op in LINEAR.operators] == [
+        "(l,n),(l,n)->(l,n)",
+        "(l,n),(l,n),(n)->(l,n)",
+        "(l,n),(l,n),(l)->(l,n)",
+        "(n),(n),(n)->(n)",
+    ]
+
+
+def test_linearity_is_together_with_the_state_or_of_one_output():
+    plain, stateful, packed, step = (op.traits for op in MAMBA.operators)
+    assert plain == {"causal", "state", "linear:u", "linear:B,D", "linear:C,D"}
+    assert stateful == {"causal", "state", "linear:u,x0", "linear:C,D->y"}
+    assert packed == plain - {"state"}
+    assert step == {"linear:u,x", "linear:C,D->y"}
+
+
+@pytest.mark.parametrize(("op", "recurrence"), WRITTEN, ids=lambda x: getattr(x, "name", ""))
+def test_each_form_has_its_own_docstring_with_signature_source_and_example(op, recurrence):
+    doc = op.reference.__doc__
+    assert f"``{op.signature}``" in doc
+    assert f"[{op.citation}]" in " ".join(doc.split())
+    assert f">>> refssm.{op.name}(" in doc or f"refssm.{op.name}(" in doc
+    assert "{" not in re.sub(r"[_^]\{[^}]*\}|\{y\[0\]:\.6f\}", "", doc)  # no place is left open
+    assert [*inspect.signature(op.reference).parameters] == [*op.inputs, *op.static]
+    vjp = inspect.signature(op.bare_vjp).parameters
+    assert [*vjp] == [*(f"d{y}" for y in op.outputs), *op.inputs, *op.static]
+
+
+def test_a_formula_that_does_not_end_from_rest_is_refused():
+    wrong = replace(LINEAR, doc="x_k = a_k x_{k-1} + b_k.\n\nSignature …")
+    with pytest.raises(AssertionError, match=r"linear_scan: its formula ends with 'from rest\.'"):
+        _ = wrong.operators
+
+
+def test_nan_in_the_decay_at_a_reset_does_not_reach_the_new_sequence():
+    a = np.array([[0.5], [np.nan], [0.5]])
+    x = refssm.linear_scan_packed(a, np.ones((3, 1)), [False, True, False])
+    assert x.ravel().tolist() == [1.0, 1.0, 1.5]
+
+
+@pytest.mark.parametrize("recurrence", ALL[:4], ids=lambda r: r.name)
+def test_the_step_by_a_scan_of_length_1_is_the_step_by_hand(recurrence):
+    from refssm.conformance.cases.case import ordinary_case
+
+    step = recurrence.operators[-1]
+    made = recurrence._step_by_scan(recurrence.run, recurrence.back)
+    arrays = ordinary_case(step, "float64").arrays
+    wanted, got = step.reference(*arrays), made.forward(*arrays)
+    pairs = zip(wanted, got, strict=True) if isinstance(wanted, tuple) else [(wanted, got)]
+    for one, other in pairs:
+        np.testing.assert_array_almost_equal_nulp(one, other, nulp=4)
