@@ -144,7 +144,7 @@ class _BenchRun:
         from refssm.bench.programs.program import Judge, missing
         from refssm.bench.results import lines
         from refssm.bench.run import Bench
-        from refssm.command.progress import ProgressBar
+        from refssm.command.spoken import ProgressBar
 
         self.bar, self.groups, self.grown = ProgressBar(), [], []
         self.started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -13,8 +13,8 @@ import typer
 
 from refssm.command import options as o
 from refssm.command import spoken
-from refssm.command.group import CommandGroup
-from refssm.command.progress import ProgressBar
+from refssm.command.saying import CommandGroup
+from refssm.command.spoken import ProgressBar
 
 FAILED, NOTHING = 1, 5
 

@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from refssm.command.group import CommandGroup
 from refssm.command.plot import FORMATS
+from refssm.command.saying import CommandGroup
 
 app = typer.Typer(
     cls=CommandGroup,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from refssm.command.group import CommandGroup
+from refssm.command.saying import CommandGroup
 
 FORMATS = (".png", ".svg")
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from refssm.command import interrupts
 from refssm.command import options as o
+from refssm.command import terminal
 
 FAILED, NOTHING = 1, 5
 
@@ -56,10 +56,10 @@ def replay(
             result = again(session, failure, given, kept)
     except KeyboardInterrupt:
         if json:
-            with interrupts.held():
+            with terminal.held():
                 typer.echo(records.document([], interrupted=True, **settled))
         raise
-    with interrupts.held():
+    with terminal.held():
         if json:
             typer.echo(records.document([result], **settled))
         else:

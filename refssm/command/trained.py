@@ -11,8 +11,8 @@ from typing import Any
 
 import typer
 
-from refssm.command.progress import StepsBar
 from refssm.command.saying import say
+from refssm.command.spoken import StepsBar
 from refssm.conformance.usage_error import UsageError
 from refssm.training import checkpoint
 from refssm.training.card import card
@@ -124,7 +124,7 @@ def spread(
     workers: int, address: str | None,
 ) -> int:  # fmt: skip
     """Train in several processes, here or on a cluster; the exit code."""
-    from refssm.command.progress import ProgressBar
+    from refssm.command.spoken import ProgressBar
     from refssm.conformance.spreading.crew import local
     from refssm.conformance.spreading.processes import remote
 

@@ -10,9 +10,8 @@ import typer
 from refssm.command import options as o
 from refssm.command import spoken
 from refssm.command.checked import check_options
-from refssm.command.group import CommandGroup
-from refssm.command.progress import ProgressBar
-from refssm.command.saying import say
+from refssm.command.saying import CommandGroup, say
+from refssm.command.spoken import ProgressBar
 from refssm.command.verify import worker_of
 
 app = typer.Typer(
