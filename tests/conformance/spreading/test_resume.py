@@ -79,7 +79,9 @@ def test_a_run_that_is_killed_time_and_again_goes_on(workers, kills, folder, cap
 
 def interrupted(folder, capfd, monkeypatch, *command):
     """The record of a run that did not finish."""
-    monkeypatch.setattr("refssm.conformance.spreading.journal.Kept.discard", lambda self: None)
+    monkeypatch.setattr(
+        "refssm.conformance.spreading.journal.KeptRecords.discard", lambda self: None
+    )
     run(capfd, *command)
     monkeypatch.undo()
     monkeypatch.chdir(folder)
