@@ -3,6 +3,7 @@ import sys
 import numpy as np
 import pytest
 
+from docs.build.bars import BARS
 from refssm.bench.measuring.accuracy import Truth
 from refssm.bench.measuring.machine import described, rates
 from refssm.bench.measuring.timing import available, last_cache, peak_of
@@ -16,7 +17,7 @@ from refssm.bench.work.inputs import (
     of_batch,
     repeated,
 )
-from refssm.bench.work.sizes import BARS, SIZES, alone, default_operators, of_length, size_of
+from refssm.bench.work.sizes import SIZES, USUALLY, alone, default_operators, of_length, size_of
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
 from refssm.selective_scan import SELECTIVE_SCAN
@@ -37,12 +38,12 @@ PAPER = {
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_the_sizes_of_the_paper_are_those_of_the_bars(name):
+def test_the_sizes_of_the_paper_are_those_of_the_page(name):
     assert str(size_of(operator_named(name), "paper")) == PAPER[name]
 
 
 def test_every_operator_with_a_bar_has_a_size_and_the_other_way_round():
-    assert {*PAPER} == {*BARS}
+    assert {*PAPER} == {*BARS} == {*USUALLY}
     assert {op.name for op in default_operators("paper")} == {*BARS}
     assert {op.name for op in default_operators("small")} == {
         op.name for op in OPERATORS if "jit" not in op.lacks

@@ -19,7 +19,6 @@ from jsonschema.exceptions import best_match
 
 from refssm.bench.measuring.machine import Rates
 from refssm.bench.measuring.timing import Interval
-from refssm.bench.results.bars import standing, standings
 from refssm.bench.results.rows import Row, Work, WorkRows
 from refssm.conformance.calling.finding import short
 from refssm.conformance.file_errors import DOCUMENT, UNREADABLE, contents, write_whole
@@ -50,21 +49,15 @@ def text(run: Document) -> str:
         "command": run.command,
         "machine": dict(run.machine),
         "rates": asdict(run.rates),
-        "works": [_work(group, run.rates) for group in run.groups],
+        "works": [_work(group) for group in run.groups],
         "growth": list(run.growth),
     }
     return record_lines(_finite(document), LISTS)
 
 
-def _work(group: WorkRows, rates: Rates) -> dict:
+def _work(group: WorkRows) -> dict:
     rows = [asdict(row) | _derived(group, row) for row in group.rows]
-    found = standing(group, rates)
-    bar = None
-    if found is not None:
-        bar = {"least": found.least, "against": found.against, "met": found.met}
-        bar |= {"came": asdict(found.came), "others": list(found.others)}
-    more = {"card_bars": [asdict(bar) for bar in standings(group, rates)]} if group.on_card else {}
-    return {**asdict(group.work), "size": dict(group.work.size), "rows": rows, "bar": bar} | more
+    return {**asdict(group.work), "size": dict(group.work.size), "rows": rows}
 
 
 def _derived(group: WorkRows, row: Row) -> dict:

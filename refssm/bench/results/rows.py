@@ -110,16 +110,6 @@ class WorkRows:
             return None
         return timing.ratio(row.seconds, base.seconds)
 
-    def fastest(self, libraries: Sequence[str], functions: Sequence[str] = ()) -> Row | None:
-        """The fastest peer of some libraries; among these functions if there are any."""
-        timed = [
-            r
-            for r in self.rows
-            if r.timed and r.kind == "peer" and r.library in libraries
-            and (not functions or r.label.partition(": ")[2] in functions)
-        ]  # fmt: skip
-        return min(timed, key=lambda row: row.median.value, default=None)
-
 
 class MeasuredPoint(NamedTuple):
     """One implementation."""

@@ -1,19 +1,59 @@
 """The bars of the mirrors: how many times as fast as the fastest peer, and met or missed.
 
-On the GPU they are against NumPy, a copy on the same card, and other kernels.
+We set them for ourselves, so they are no part of `refssm bench`: `docs/benchmarks.md` has them. On
+the GPU they are against NumPy, a copy on the same card, and other kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from refssm.bench.measuring.machine import Rates
 from refssm.bench.measuring.timing import Interval
 from refssm.bench.results.rows import Row, WorkRows
-from refssm.bench.work import steps
-from refssm.bench.work.sizes import BARS, Bar, size_of
+from refssm.bench.work.sizes import size_of
+from refssm.bench.work.steps import WITH_PEER
 from refssm.conformance.calling.finding import operator_named
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What the mirror must reach: how many times as fast as the fastest of some libraries."""
+
+    forward: float
+    vjp: float
+    error: float = 0.0  # the largest error of the value, relative to its largest entry; 0: any
+    copies: float = 0.0  # the largest time, in copies of the output; 0: any
+    libraries: tuple[str, ...] = ("jax", "torch")
+    significant: bool = False  # True: missed only if the whole interval is below
+    formulas: tuple[str, ...] = ()  # peers that compute the formula as it stands; (): all do
+
+    def least(self, vjp: bool) -> float:
+        """The ratio to reach, of the forward call or of the VJP."""
+        return self.vjp if vjp else self.forward
+
+
+# bars are about the formula, left to the compiler; peers with a faster method have rows, too
+BARS = {
+    "vandermonde_kernel_real": Bar(20, 8, error=3e-7, formulas=("vandermonde_formula",)),
+    # the formulas of JAX and of PyTorch
+    "resolvent_at_roots": Bar(8, 8, formulas=("resolvent_formula", "resolvent_at_roots")),
+    "cauchy_kernel": Bar(8, 8, formulas=("cauchy_formula", "cauchy_kernel")),
+    "dplr_kernel": Bar(6, 4, error=1e-5, formulas=("dplr_resolvents",)),
+    "linear_scan": Bar(6, 6, copies=2),
+    "selective_scan": Bar(3, 6),
+    "mamba_scan": Bar(3, 6),
+    "ssd_chunked": Bar(2.5, 2.5),
+    "short_convolution": Bar(4, 4),
+    "causal_convolution": Bar(1, 1, libraries=("jax", "torch", "scipy"), significant=True),
+    # PyTorch: Horner, half of the nodes
+    "hope_transfer": Bar(40, 20, error=1e-6, formulas=("hope_formula",)),
+}
+OF_STEPS = {  # beside compiled JAX
+    "s5": Bar(3, 0, libraries=("jax",)),
+    "mamba": Bar(2, 0, libraries=("jax",)),
+}
 
 
 @dataclass(frozen=True)
@@ -39,7 +79,7 @@ def standing(group: WorkRows, rates: Rates | None = None) -> Standing | None:
     bar = bar_of(group)
     if bar is None or base is None or base.kind != "mirror":
         return None
-    peer = group.fastest(bar.libraries, bar.formulas)
+    peer = fastest(group, bar.libraries, bar.formulas)
     came = group.times_base(peer) if peer else None
     if peer is None or came is None:
         return None
@@ -53,20 +93,37 @@ def bar_of(group: WorkRows) -> Bar | None:
     """The bar of an operator or a training step, at the size and type for which it has one."""
     work = group.work
     if work.name not in BARS:
-        return steps.bar_of(work.name, work.size)
+        return next((bar for layer, bar in OF_STEPS.items() if _is_step(layer, group)), None)
     size = size_of(operator_named(work.name), "paper")
     wanted = {**size.batch, **size.core, **size.given}
     fits = dict(work.size) == wanted and work.dtype == size.dtype
     return BARS[work.name] if fits else None
 
 
+def fastest(group: WorkRows, libraries: Sequence[str], functions: Sequence[str] = ()) -> Row | None:
+    """The fastest peer of some libraries; among these functions if there are any."""
+    timed = [
+        r
+        for r in group.rows
+        if r.timed and r.kind == "peer" and r.library in libraries
+        and (not functions or r.label.partition(": ")[2] in functions)
+    ]  # fmt: skip
+    return min(timed, key=lambda row: row.median.value, default=None)
+
+
+def _is_step(layer: str, group: WorkRows) -> bool:
+    """True if a group is of the training step of this layer, at the size that has the bar."""
+    setting = WITH_PEER[layer]
+    return (setting.name, setting.letters) == (group.work.name, dict(group.work.size))
+
+
 def _others(group: WorkRows, bar: Bar, rates: Rates | None):
     """The parts of a bar that are no ratio; they are for the forward call."""
     base = group.base
-    fastest = group.fastest(bar.libraries)
-    came = group.times_base(fastest) if fastest else None
-    if came is not None and fastest and bar.formulas:
-        yield f"the fastest peer, whatever its method: {fastest.label}, {came.value:.2f}×"
+    first = fastest(group, bar.libraries)
+    came = group.times_base(first) if first else None
+    if came is not None and first and bar.formulas:
+        yield f"the fastest peer, whatever its method: {first.label}, {came.value:.2f}×"
     if base is None or group.work.vjp:
         return
     if bar.error and base.relative is not None:
