@@ -1,7 +1,5 @@
 """How the time of a mirror grows with the length: l from 2^10 to 2^20, and the fitted slope."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass

@@ -4,8 +4,6 @@ Exit codes: 0 pass; 1 a check failed, was inaccurate or ended in an error; 2 int
 refssm; 4 usage error, or a file that cannot be written; 5 nothing left to check.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

@@ -1,7 +1,5 @@
 """The command's application: all subcommands."""
 
-from __future__ import annotations
-
 import typer
 
 from refssm.command import (

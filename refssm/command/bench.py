@@ -1,7 +1,5 @@
 """`refssm bench`: time, memory and accuracy of implementations, side by side."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """`refssm cases`: the judge for programs in any language, through folders of .npy files."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from contextlib import contextmanager

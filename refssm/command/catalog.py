@@ -4,8 +4,6 @@ All by family, one line each, or as JSON; one printed from its declaration; thos
 words: a model, a paper, a function's name.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

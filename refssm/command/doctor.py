@@ -1,7 +1,5 @@
 """`refssm doctor`: which operator each function of a file is, how to judge it, and a test file."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from shlex import quote

@@ -1,7 +1,5 @@
 """`refssm experiment`: experiments on the theory of Hankel operators, as a table and a picture."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterable

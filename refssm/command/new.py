@@ -3,8 +3,6 @@
 The CI files, also of `refssm doctor --ci`, install refssm, compile, and judge.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from shlex import quote

@@ -3,8 +3,6 @@
 A run has them from the command line, with [tool.refssm] as defaults.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields

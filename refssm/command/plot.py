@@ -1,7 +1,5 @@
 """`refssm plot`: the pictures of the gallery, as PNG or SVG files."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`refssm replay`: judge one stored failure again, by the same check, with the same inputs."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

@@ -3,8 +3,6 @@
 A group of subcommands says one too: the nearest name where there is none of a name.
 """
 
-from __future__ import annotations
-
 import typer
 from typer.core import TyperGroup
 

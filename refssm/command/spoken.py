@@ -3,8 +3,6 @@
 On a terminal also progress: the current work and how much is done; in a pipe none.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator, Sequence

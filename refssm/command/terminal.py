@@ -8,8 +8,6 @@ Standard output and error may also be pipes that nobody reads. What cannot be pr
 command goes on, and its exit code is that of its verdict.
 """
 
-from __future__ import annotations
-
 import codecs
 import errno
 import io

@@ -1,7 +1,5 @@
 """`refssm train`: train a model of one kind of layer on a task, without autodiff."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Training runs as a user sees them: progress, lines, errors as one sentence, pictures, cards."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import closing
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """`refssm vectors`: files of correctly rounded results: write them, judge by them, check them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 The page with its pictures is complete or absent. The list is read before the run, written after it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from importlib.util import find_spec

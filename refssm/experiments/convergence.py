@@ -7,8 +7,6 @@ identity for every dt. The loss of a diagonal system, w = −e^r + iy, K = 2 Re 
 convex; its Hessian is approximated by JᵀJ, which is exact where the residual is 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path

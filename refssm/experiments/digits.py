@@ -4,8 +4,6 @@ All layers get the same small model, the same plan and the same seeds. No layer'
 for it, so the figures show that each layer learns, not which one is best.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace

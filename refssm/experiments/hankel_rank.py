@@ -6,8 +6,6 @@ Hankel matrix whose rank grows like n, and HOPE's warp does not change its singu
 `dt`. S4D-Lin is not random: its poles spread as fast as n grows.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple

@@ -5,8 +5,6 @@ systems store n/2 modes for n states. The result is how many singular values are
 to the first: a system with few of them is near a system with few states.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple

@@ -6,8 +6,6 @@ each without loss: its memory is n units long. HOPE's kernel does not depend on 
 l-point inverse transform's kernel does.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple

@@ -7,8 +7,6 @@ parameters (poles: towards the axis). A change of a pole has the larger effect t
 is to the axis; changes of Markov parameters have the same effect in every system.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The systems of the experiments, by name, and the numbers of an experiment as a table."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

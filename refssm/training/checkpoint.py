@@ -4,8 +4,6 @@ The arrays are parameters, moments and averages. What is not an array (the step,
 generator, the settings) is JSON in the file's metadata. Nothing in the file is executed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """What decides a run: a task, a model, a plan, and where operators come from, as plain values."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field

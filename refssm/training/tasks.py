@@ -1,7 +1,5 @@
 """Tasks that need no download: signals and labels, for training and for testing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec

@@ -5,8 +5,6 @@ costs more than what is timed, so it is computed for the first member of each ba
 as long a beginning of the inputs as time and memory allow. A row says which.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ implementation is first called on a short beginning of one member of the batch, 
 then on more members. What comes next is told from how the times have grown.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -3,8 +3,6 @@
 Only what the judge accepts is timed: the verdict of a quick profile, once in a run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace

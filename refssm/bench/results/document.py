@@ -3,8 +3,6 @@
 Two runs are compared row by row: faster, slower, same or undecided.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

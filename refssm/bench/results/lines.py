@@ -1,7 +1,5 @@
 """The rows of a work as a table of text: a line for each implementation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from refssm.bench.measuring.machine import Rates

@@ -5,8 +5,6 @@ bits of the largest entry, −log₂(largest error / largest entry): the judge's
 the type as soon as no error is above u·K0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log2

@@ -5,8 +5,6 @@ by their operations, at the rate at which this core multiplies; the rest is NumP
 Python.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import defaultdict

@@ -4,8 +4,6 @@ A model has one kind of layer, four blocks of 128 channels, and ten classes. A s
 gradients, and AdamW's update. Signals and parameters are drawn once.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ A size gives every batch axis and every core dimension by its letter, and the ot
 name. An operator that is not in a table gets the usual size of each of its letters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 

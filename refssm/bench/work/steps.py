@@ -1,7 +1,5 @@
 """The models whose training steps are timed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

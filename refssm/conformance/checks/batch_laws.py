@@ -1,7 +1,5 @@
 """Laws of batches: each member alone, and groups in another order."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from refssm.conformance.calling.candidate import Candidate

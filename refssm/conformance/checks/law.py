@@ -3,8 +3,6 @@
 To add a law, write its function and its record in one file, and list the record in `laws.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """All laws, in the order in which they are checked: those that find most come first."""
 
-from __future__ import annotations
-
 from refssm._declaration.operator import Operator
 from refssm.conformance.checks.batch_laws import BATCH, GROUP
 from refssm.conformance.checks.law import Law

@@ -1,7 +1,5 @@
 """Laws of linear operators: sums, powers of two, zero; and exact integers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

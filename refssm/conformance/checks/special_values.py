@@ -1,7 +1,5 @@
 """NaN, infinity, overflow and poles: outputs have them where the formula does, and nowhere else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

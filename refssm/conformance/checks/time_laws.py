@@ -1,7 +1,5 @@
 """Laws of time: outputs for a shorter, changed, divided or delayed input."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from refssm._declaration.adapted import adapted, adapters_of

@@ -7,8 +7,6 @@ Either is reported only if the reference with this mistake gives the recorded ou
 planted bug.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial

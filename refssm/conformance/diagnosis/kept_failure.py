@@ -1,7 +1,5 @@
 """The record of a failure, saved with its inputs, from which it can be judged again."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

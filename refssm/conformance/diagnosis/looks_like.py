@@ -6,8 +6,6 @@ Outputs that are one basis of many are compared in that basis. If there is no su
 what the wrong entries have in common: where they start, a constant factor, or the precision.
 """
 
-from __future__ import annotations
-
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass

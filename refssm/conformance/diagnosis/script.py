@@ -1,7 +1,5 @@
 """A failing call as a script that needs only NumPy, the author's module and the data file."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from copy import copy

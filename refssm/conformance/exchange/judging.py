@@ -1,7 +1,5 @@
 """`refssm cases judge`: run the checks again, with outputs from the folders of their calls."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import time

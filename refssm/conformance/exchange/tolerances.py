@@ -1,7 +1,5 @@
 """Files beside a case, for its author and for the judge: expected values and allowed errors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

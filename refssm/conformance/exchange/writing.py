@@ -4,8 +4,6 @@ The checks run as always, with refssm's own reference as the implementation; eve
 make becomes a folder. `refssm cases judge` runs the checks again and finds the outputs there.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass

@@ -19,8 +19,6 @@ INVARIANTS: infinite bounds, because entries depend on the choice of basis;
     `refssm/conformance/judging/invariants.py` compares quantities that do not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial

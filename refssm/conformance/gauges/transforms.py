@@ -1,7 +1,5 @@
 """The error bounds of the contracts FFT and SPECTRUM."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ are much smaller. Its bounds are those of the operator's cumulated form (`gauges
 entry by entry; no entry borrows from another member of the batch, another head or channel.
 """
 
-from __future__ import annotations
-
 from math import floor, log2
 
 import numpy as np

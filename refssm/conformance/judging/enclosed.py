@@ -6,8 +6,6 @@ certificate of an operator comes from it, it decides wherever a ball is too larg
 compare the two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib.util import find_spec
 

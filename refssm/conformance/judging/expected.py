@@ -1,7 +1,5 @@
 """What an implementation should return: the values, and how large its rounding errors may be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace

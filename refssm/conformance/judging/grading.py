@@ -5,8 +5,6 @@ in norm", as of differences of cumulative sums (`cancelling.py`); C: as of TF32 
 arithmetic; F: anything else. A, B and N pass.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

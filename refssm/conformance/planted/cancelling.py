@@ -5,8 +5,6 @@ conjugate, each also in the smallest channel alone, maybe 1e-6 of the others. Th
 gradients of the decays; a dropped term also changes the outputs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from refssm._declaration.arguments import several

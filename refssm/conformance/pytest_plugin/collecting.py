@@ -3,8 +3,6 @@
 These are its checks, those that the profile leaves out, and a mark that is wrong.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from functools import cached_property

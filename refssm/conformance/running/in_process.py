@@ -1,7 +1,5 @@
 """Judge inside an author's test suite: `refssm.testing.check` and the pytest items."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Mapping
 

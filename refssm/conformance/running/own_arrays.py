@@ -1,7 +1,5 @@
 """Judge on the author's own arrays: `refssm verify … --inputs batch.npz`."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace

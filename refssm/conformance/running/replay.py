@@ -1,7 +1,5 @@
 """Judge a saved failure again: by the same check, on the same arrays or the same case."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from pathlib import Path

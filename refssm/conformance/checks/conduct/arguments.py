@@ -4,8 +4,6 @@ Each check takes a candidate and one case and returns a verdict; where conventio
 libraries, the verdict passes with a note.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain

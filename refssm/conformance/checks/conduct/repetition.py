@@ -10,8 +10,6 @@ result that changes from run to run cannot be debugged, and often comes from mem
 before it is written. Sums by atomic additions and by threads are the usual honest reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

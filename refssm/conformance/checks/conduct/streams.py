@@ -5,8 +5,6 @@ the arguments when it is done. A function that launches on the default stream, o
 without waiting, reads them too early.
 """
 
-from __future__ import annotations
-
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.law import Conduct

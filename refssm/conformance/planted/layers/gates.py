@@ -5,8 +5,6 @@ single numbers after the system. Layers that read the past and the future have a
 exchanged, or late.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from types import SimpleNamespace
 
