@@ -7,9 +7,10 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from docs.build import profile
 from docs.build.bars import OF_STEPS, bar_of, standing
 from refssm.bench.results.rows import SKIPPED, Row, Work, WorkRows
-from refssm.bench.training import profile, steps
+from refssm.bench.training import steps
 from refssm.bench.training.steps import StartingPoint, model_of, step_of
 from refssm.bench.work.steps import DEPTH, SETTINGS, WITH_PEER, asked
 from refssm.conformance.usage_error import UsageError

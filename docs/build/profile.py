@@ -1,4 +1,4 @@
-"""`python -m refssm.bench.training.profile LAYER`: where the time of a training step goes.
+"""`python -m docs.build.profile LAYER`: where the time of a training step goes.
 
 One share of the batch on one core, as in the step that is timed. Products of matrices are counted
 by their operations, at the rate at which this core multiplies; the rest is NumPy's own loops and
