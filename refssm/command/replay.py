@@ -26,7 +26,7 @@ def replay(
     from refssm.command.checked import today
     from refssm.command.verify import older_of, worker_of
     from refssm.conformance.calling.recorded import stored
-    from refssm.conformance.diagnosis import kept_failure
+    from refssm.conformance.diagnosis import script
     from refssm.conformance.exchange import program
     from refssm.conformance.judging.certificate import refuse_if_wrong
     from refssm.conformance.report import lines, records
@@ -35,13 +35,13 @@ def replay(
     from refssm.conformance.usage_error import UsageError
 
     given = stored(failure)
-    kept = kept_failure.told(failure, given)
+    kept = script.told(failure, given)
     if exec_ and target:
         raise UsageError("--exec judges one program: give no target")
     target = program.target(exec_) if exec_ else target or kept["target"]
     target, against = (today(t, kept["operator"]) for t in (target, kept["against"]))
     how = {"name": kept["as"] or None, "timeout": timeout, "in_process": in_process}
-    where = kept_failure.where_of(kept, failure)
+    where = script.where_of(kept, failure)
     settled = {"seed": kept["seed"], "profile": kept["profile"]}
     try:
         refuse_if_wrong()

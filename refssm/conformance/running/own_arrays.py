@@ -27,7 +27,7 @@ from refssm.conformance.checks.checks import (
 )
 from refssm.conformance.checks.law import Rule
 from refssm.conformance.diagnosis.failure import CANONICAL
-from refssm.conformance.diagnosis.kept_failure import STORY
+from refssm.conformance.diagnosis.script import STORY
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.expected import judged_type

@@ -8,7 +8,7 @@ import numpy as np
 
 from refssm.conformance.calling.candidate import Broken
 from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.diagnosis.kept_failure import case_of
+from refssm.conformance.diagnosis.script import case_of
 from refssm.conformance.judging.certificate import certified
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict
