@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from refssm.bench.measuring.machine import Rates
-from refssm.bench.measuring.timing import Interval
+from refssm.bench.measuring.timing import Interval, Rates
 from refssm.bench.results.rows import Row, WorkRows
 from refssm.bench.work.sizes import size_of
 from refssm.bench.work.steps import WITH_PEER

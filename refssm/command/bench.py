@@ -138,7 +138,7 @@ class _BenchRun:
     """One run: what it printed and found so far."""
 
     def __init__(self, settings):
-        from refssm.bench.measuring.machine import described, rates
+        from refssm.bench.measuring.timing import described, rates
         from refssm.bench.programs.program import Judge, missing
         from refssm.bench.results import lines
         from refssm.bench.run import Bench

@@ -10,7 +10,7 @@ from timed import KERNEL, AcceptsAll, Clock, StandIn, program, row, scan, taking
 from docs.build.bars import BARS, CARD_BARS, standings, wanted
 from docs.build.benchmarks import card_tables
 from refssm.bench import run as running
-from refssm.bench.measuring.machine import Rates
+from refssm.bench.measuring.timing import Rates
 from refssm.bench.programs import program as programs
 from refssm.bench.programs.program import MIRROR, ON_GPU, REFERENCE, Absent, Judge, Program, peers
 from refssm.bench.results import document, lines

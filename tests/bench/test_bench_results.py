@@ -5,8 +5,7 @@ import pytest
 from timed import group, row, work
 
 from docs.build.bars import BARS, standing
-from refssm.bench.measuring.machine import Rates
-from refssm.bench.measuring.timing import Interval
+from refssm.bench.measuring.timing import Interval, Rates
 from refssm.bench.results import document, lines
 from refssm.bench.results.document import Document
 from refssm.bench.results.rows import WorkRows, panels

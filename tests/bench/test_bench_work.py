@@ -5,8 +5,7 @@ import pytest
 
 from docs.build.bars import BARS
 from refssm.bench.measuring.accuracy import Truth
-from refssm.bench.measuring.machine import described, rates
-from refssm.bench.measuring.timing import available, last_cache, peak_of
+from refssm.bench.measuring.timing import available, described, last_cache, peak_of, rates
 from refssm.bench.work.flops import flops
 from refssm.bench.work.inputs import (
     beginning,

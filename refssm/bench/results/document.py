@@ -15,8 +15,7 @@ from pathlib import Path
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from refssm.bench.measuring.machine import Rates
-from refssm.bench.measuring.timing import Interval
+from refssm.bench.measuring.timing import Interval, Rates
 from refssm.bench.results.rows import Row, Work, WorkRows
 from refssm.conformance.calling.finding import short
 from refssm.conformance.file_errors import DOCUMENT, UNREADABLE, contents, write_whole

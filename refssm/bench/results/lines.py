@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from refssm.bench.measuring.machine import Rates
-from refssm.bench.measuring.timing import Interval
+from refssm.bench.measuring.timing import Interval, Rates
 from refssm.bench.results.rows import Row, WorkRows
 
 HEADS = (
