@@ -7,7 +7,7 @@ without waiting, reads them too early.
 
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.law import Conduct
+from refssm.conformance.checks.law import conduct
 from refssm.conformance.judging.verdict import Verdict, wrong
 
 WRONG = (
@@ -16,8 +16,9 @@ WRONG = (
 )
 
 
+@conduct()
 def stream(candidate: Candidate, case: Case) -> Verdict:
-    """The outputs are right, and finished, on whichever stream is current."""
+    """On a CUDA device the outputs are right, and finished, on whichever stream is current."""
     arrays, statics = candidate.given(case)
     wanted = candidate.grader.expect(arrays, statics)
     plain = candidate.grader.outputs(arrays, candidate.results(arrays, statics), wanted)
@@ -32,11 +33,3 @@ def stream(candidate: Candidate, case: Case) -> Verdict:
             raise
         return wrong(f"{WRONG}; {broken.verdict.message}")
     return plain if verdict.ok else wrong(f"{WRONG}; {verdict.message}", verdict.damage)
-
-
-STREAM = Conduct(
-    name="stream",
-    sentence="On a CUDA device the outputs are right, and finished, on whichever stream is "
-    "current.",
-    hold=stream,
-)
