@@ -34,6 +34,7 @@ frequency k; the vectors (1, ∓i)/√2 belong to ±iω. Frequency 0 has the con
 0, which never changes: the eigenvalue 0 is double, with eigenvectors e_0 and e_1.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -254,16 +255,21 @@ def _skew_legt(n):
     return np.where((i - i[:, None]) % 2, 2 * _skew_legs(n), 0)
 
 
-NPLR_LEGS = Operator(
-    reference=nplr_legs,
+# what most of them have
+_normal_form = partial(
+    Operator,
     signature="->(n),(n,1),(n),(n,n)",
     inputs={},
-    parameters={"n": mode_orders},
     outputs=("w", "P", "B", "V"),
     contract=INVARIANTS,
     definition=system_invariants,
-    citation="gu2022s4, Theorem 1",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
+)
+
+NPLR_LEGS = _normal_form(
+    reference=nplr_legs,
+    parameters={"n": mode_orders},
+    citation="gu2022s4, Theorem 1",
     tags=(
         "make_NPLR_HiPPO",
         "make_DPLR_HiPPO",
@@ -273,44 +279,33 @@ NPLR_LEGS = Operator(
 )
 nplr_legs = NPLR_LEGS.checked(nplr_legs)
 
-NPLR_LEGT = Operator(
+NPLR_LEGT = _normal_form(
     reference=nplr_legt,
     signature="->(n),(n,2),(n),(n,n)",
-    inputs={},
     parameters={"n": mode_orders, "window": windows},
-    outputs=("w", "P", "B", "V"),
-    contract=INVARIANTS,
-    definition=system_invariants,
     citation="gu2022s4, Theorem 1",
-    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
     tags=("rank_correction legt", "normal plus low rank LegT"),
 )
 nplr_legt = NPLR_LEGT.checked(nplr_legt)
 
-NORMAL_LEGS = Operator(
+NORMAL_LEGS = _normal_form(
     reference=normal_legs,
     signature="->(n,n)",
-    inputs={},
     parameters={"n": orders},
     outputs=("A",),
-    contract=INVARIANTS,
     definition=matrix_invariants,
     citation="gu2022s4d",
-    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
     tags=("HiPPO-N", "S4D-LegS matrix"),
 )
 normal_legs = NORMAL_LEGS.checked(normal_legs)
 
-BLOCK_DIAGONAL = Operator(
+BLOCK_DIAGONAL = _normal_form(
     reference=block_diagonal,
     signature="->(n),(n,n)",
-    inputs={},
     parameters={"n": block_orders, "blocks": block_counts},
     outputs=("w", "V"),
-    contract=INVARIANTS,
     definition=normal_invariants,
     citation="smith2023s5",
-    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
     tags=("S5 initialization blocks", "block-diagonal HiPPO-N eigenvalues"),
 )
 block_diagonal = BLOCK_DIAGONAL.checked(block_diagonal)
@@ -392,44 +387,26 @@ def _fourier(n, window):
     return modes.poles(0.0), projected, modes.basis()
 
 
-NPLR_LAGT = Operator(
+NPLR_LAGT = _normal_form(
     reference=nplr_lagt,
-    signature="->(n),(n,1),(n),(n,n)",
-    inputs={},
     parameters={"n": mode_orders, "beta": laguerre_decays},
-    outputs=("w", "P", "B", "V"),
-    contract=INVARIANTS,
-    definition=system_invariants,
     citation="gu2022s4, Theorem 1",
-    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
     tags=("rank_correction lagt", "normal plus low rank LagT"),
 )
 nplr_lagt = NPLR_LAGT.checked(nplr_lagt)
 
-NPLR_FOURIER = Operator(
+NPLR_FOURIER = _normal_form(
     reference=nplr_fourier,
-    signature="->(n),(n,1),(n),(n,n)",
-    inputs={},
     parameters={"n": even_mode_orders, "window": windows},
-    outputs=("w", "P", "B", "V"),
-    contract=INVARIANTS,
-    definition=system_invariants,
     citation="gu2023train",
-    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
     tags=("rank_correction fourier", "normal plus low rank Fourier"),
 )
 nplr_fourier = NPLR_FOURIER.checked(nplr_fourier)
 
-NPLR_FOURIER_NAIVE = Operator(
+NPLR_FOURIER_NAIVE = _normal_form(
     reference=nplr_fourier_naive,
-    signature="->(n),(n,1),(n),(n,n)",
-    inputs={},
     parameters={"n": even_mode_orders, "window": windows},
-    outputs=("w", "P", "B", "V"),
-    contract=INVARIANTS,
-    definition=system_invariants,
     citation="gu2023train",
-    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
     tags=("normal plus low rank textbook Fourier",),
 )
 nplr_fourier_naive = NPLR_FOURIER_NAIVE.checked(nplr_fourier_naive)

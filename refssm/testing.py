@@ -58,7 +58,7 @@ def check(
     >>> def test_my_scan():
     ...     check("linear_scan", my_scan, framework="torch", vjp=True)
     """
-    from refssm.conformance.running.in_process import judged_in_process
+    from refssm.conformance.running.session import judged_in_process
 
     __tracebackhide__ = True  # pytest shows the test, not this function
     how = {"profile": profile, "seed": seed, "checks": tuple(checks), "allow_thin": allow_thin}

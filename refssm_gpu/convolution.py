@@ -5,8 +5,6 @@ whatever its factors are. Short convolutions, and the direct sum with as many ta
 one launch for the outputs and one for all gradients; the parts of a tap's gradient are added after.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ All that is of size n is in double precision, in one launch, and rounded once, i
 liquid and the shift kernel are array code.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

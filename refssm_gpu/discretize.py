@@ -4,8 +4,6 @@ Nothing is read back from the card. Diagonal rules are a pass over n numbers; a 
 a solve, or about 40 matrix products for an exponential.
 """
 
-from __future__ import annotations
-
 from refssm.discretize import (
     DISCRETIZE_BACKWARD,
     DISCRETIZE_BILINEAR,

@@ -8,8 +8,6 @@ for the whole call.
 Gramians and singular values have no mirror: CuPy has no Schur form and no Lyapunov solver.
 """
 
-from __future__ import annotations
-
 from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS, TRANSFER, TRANSFER_DISCRETE
 from refssm_gpu import krylov
 from refssm_gpu._algebra.parts import adjoint, at_places, conj, identity, solve

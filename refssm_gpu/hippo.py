@@ -3,8 +3,6 @@
 The matrices themselves have none: they are made once, on the CPU.
 """
 
-from __future__ import annotations
-
 from math import gamma, pi, prod, sqrt
 
 from refssm.hippo import (

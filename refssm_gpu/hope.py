@@ -4,8 +4,6 @@ The transfer function is computed at half of the nodes. The aliased kernel is th
 transform; the other kernel is what the stream answers to an impulse.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -6,8 +6,6 @@
 entries cost about 2 log₂ l products of small matrices and O(n√l) memory, no step for each time.
 """
 
-from __future__ import annotations
-
 from math import isqrt
 
 from refssm.krylov import KRYLOV_KERNEL

@@ -5,8 +5,6 @@ exponents are brought to double precision, which costs little, for there are onl
 row; the CUDA kernels round each table once to the precision of the result.
 """
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any
 

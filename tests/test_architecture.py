@@ -149,7 +149,7 @@ def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
         "refssm/bench/worse.py": "from refssm.gallery import bench",
         "refssm/bench/worst.py": "import matplotlib",
         "refssm/layers/worst.py": "import sklearn",
-        "refssm/testing.py": "from refssm.conformance.running.in_process import judged_in_process",
+        "refssm/testing.py": "from refssm.conformance.running.session import judged_in_process",
     }
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
     for name, text in planted.items():

@@ -115,7 +115,11 @@ def test_length_state_and_batch_of_size_zero_are_legal(op, role):
 def of_every_kind(op, **sizes):
     """Arguments in every combination of real and complex that the operator accepts."""
     kinds = [
-        [bool] if name in op.discrete else [np.float32] if domain.real else [np.float32, np.complex64]
+        [bool]
+        if name in op.discrete
+        else [np.float32]
+        if domain.real
+        else [np.float32, np.complex64]
         for name, domain in op.inputs.items()
     ]
     ones = ordinary(op, np.float32, **sizes)

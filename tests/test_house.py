@@ -18,8 +18,8 @@ pytestmark = pytest.mark.short
 ROOT = Path(__file__).parent.parent
 WHEEL = sorted([*ROOT.glob("refssm/**/*.py"), *ROOT.glob("refssm_gpu/**/*.py")])
 MOST_IN_ROOT = 24
-# role folders: a file a family, a library or a subcommand
-ONE_FILE_EACH = ("refssm/subjects", "refssm/command")
+# role folders: a file a library
+ONE_FILE_EACH = ("refssm/subjects",)
 # what a user starts: imports, commands, the pytest plug-in
 ENTRIES = ("refssm", "refssm.__main__", "refssm.command", "refssm.conformance.pytest_plugin")
 ENTRIES += ("refssm_gpu",)
@@ -43,7 +43,6 @@ BY_NAME = {
 # public, though nothing imports it: the page that says so
 DOCUMENTED = {
     "refssm.jit.__main__": ("python -m refssm.jit", "docs/configuration.md"),
-    "refssm.bench.training.profile": ("refssm.bench.training.profile", "docs/benchmarks.md"),
     "refssm.layers.s5_irregular": ("refssm.layers.s5_irregular", "docs/layers/s5.md"),
     "refssm.layers.reading": ("refssm.layers.reading", "docs/layers/mamba.md"),
 }

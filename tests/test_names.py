@@ -24,7 +24,10 @@ def declarations(root=ROOT):
     files = [*root.glob("refssm/*.py"), *root.glob("refssm/*/*.py")]
     ours = [p for p in files if p.parent.name not in NO_FAMILIES]
     texts = "\n".join(path.read_text(encoding="utf-8") for path in ours)
-    single = re.findall(r"^([A-Z_0-9]+) = Operator\(", texts, re.MULTILINE)
+    made = "|".join(
+        ["Operator", *re.findall(r"^(\w+) = partial\(\n    Operator,", texts, re.MULTILINE)]
+    )
+    single = re.findall(rf"^([A-Z_0-9]+) = (?:{made})\(", texts, re.MULTILINE)
     forms = re.findall(
         r"^\(?\n?([A-Z_0-9, \n]+?),?\n?\)? = [A-Z_0-9]+\.operators", texts, re.MULTILINE
     )

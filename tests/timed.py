@@ -1,7 +1,6 @@
 """Helpers of the tests of `refssm bench`: a clock that stands still, and programs that turn it."""
 
-from refssm.bench.programs.judged import Judge, Judged
-from refssm.bench.programs.program import YOURS, Program
+from refssm.bench.programs.program import YOURS, Judge, Judged, Program
 from refssm.bench.results.rows import Row, Work, WorkRows
 from refssm.conformance.calling.implementation import Found
 from refssm.scan import LINEAR_SCAN

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from selftest.stored import table
 
+from docs.build.bars import bar_of, standing, standings, wanted
 from refssm.bench.growth import OF_TRANSFORMS, STEEPEST
 from refssm.bench.results import lines
-from refssm.bench.results.bars import bar_of, standing
-from refssm.bench.results.card_bars import standings, wanted
 from refssm.bench.results.document import Document, read
 from refssm.bench.results.rows import WorkRows
 

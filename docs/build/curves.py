@@ -15,7 +15,7 @@ from statistics import mean, stdev
 
 from selftest.stored import table
 
-from refssm.bench.measuring.machine import cores, processor
+from refssm.bench.measuring.timing import cores, processor
 from refssm.conformance.record_lines import record_lines
 from refssm.conformance.spreading.crew import local
 from refssm.experiments import digits

@@ -4,8 +4,6 @@ Cases are drawn in the parameters: a domain of θ has the maps of the argument's
 inverse. Programs, gradients and oracles of the operator are composed with the parametrisation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps

@@ -6,8 +6,6 @@ axis that merges g and h as einops does: h varies fastest. An axis called 1 has 
 judge loops over batch axes that the layout leaves out.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections import Counter

@@ -4,8 +4,6 @@ A guess only keeps what was written: known axes stay where they are, unknown one
 are missing, and what is still missing stands where other arrays have it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Parametrisations of one argument, and the domains of their parameters; see `refssm.adapters`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """How the time of a mirror grows with the length: l from 2^10 to 2^20, and the fitted slope."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -9,11 +7,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from refssm._declaration.operator import Operator
-from refssm.bench.measuring.memory import available
-from refssm.bench.measuring.timing import SHORT, Clock, median, one
+from refssm.bench.measuring.timing import SHORT, Clock, available, median, one
 from refssm.bench.programs.calls import TimedCall
-from refssm.bench.programs.judged import Judge
-from refssm.bench.programs.program import MIRROR, ours
+from refssm.bench.programs.program import MIRROR, Judge, ours
 from refssm.bench.work.inputs import case_of, drawn
 from refssm.bench.work.sizes import of_length
 from refssm.conformance.calling.finding import sentence

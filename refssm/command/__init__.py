@@ -4,13 +4,11 @@ Exit codes: 0 pass; 1 a check failed, was inaccurate or ended in an error; 2 int
 refssm; 4 usage error, or a file that cannot be written; 5 nothing left to check.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sys
 
-from refssm.command import interrupts, streams
+from refssm.command import terminal
 
 CTRL_C = 130  # newer versions of Typer return this for a KeyboardInterrupt
 INTERRUPTED, INTERNAL, USAGE = 2, 3, 4  # 1 and 5 are results of `verify`
@@ -21,11 +19,11 @@ REFUSED += ("ENOMEM", "EIO", "ELOOP")
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and exit with its code; never with a traceback."""
-    interrupts.hold()
-    streams.prepare()
+    terminal.hold()
+    terminal.prepare()
     result = code(arguments)
-    interrupts.end()
-    if told := streams.lost():
+    terminal.end()
+    if told := terminal.lost():
         from refssm.command.saying import say
 
         say(told)
@@ -34,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def code(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    streams.encode()
+    terminal.encode()
     try:
         return _run(arguments)
     except BaseException as error:

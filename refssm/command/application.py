@@ -1,7 +1,5 @@
 """The command's application: all subcommands."""
 
-from __future__ import annotations
-
 import typer
 
 from refssm.command import (
@@ -10,17 +8,15 @@ from refssm.command import (
     catalog,
     doctor,
     experiment,
-    find,
-    interrupts,
-    listing,
     new,
     plot,
     replay,
+    terminal,
     train,
     vectors,
     verify,
 )
-from refssm.command.group import CommandGroup
+from refssm.command.saying import CommandGroup
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -34,8 +30,8 @@ app = typer.Typer(
 app.command("verify")(verify.verify)
 app.command("bench")(bench.bench)
 app.command("train")(train.train)
-app.command("find")(find.find_operators)
-app.command("list")(listing.list_operators)
+app.command("find")(catalog.find_operators)
+app.command("list")(catalog.list_operators)
 app.command("show")(catalog.show_operator)
 app.command("doctor")(doctor.doctor)
 app.command("replay")(replay.replay)
@@ -63,4 +59,4 @@ def _common(
 ) -> None:
     """Check implementations of state-space operators: right or wrong, and how accurate."""
     if ctx.invoked_subcommand != "verify":  # which releases them when it can print its results
-        interrupts.release()
+        terminal.release()

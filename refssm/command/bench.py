@@ -1,7 +1,5 @@
 """`refssm bench`: time, memory and accuracy of implementations, side by side."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time
@@ -140,12 +138,11 @@ class _BenchRun:
     """One run: what it printed and found so far."""
 
     def __init__(self, settings):
-        from refssm.bench.measuring.machine import described, rates
-        from refssm.bench.programs.judged import Judge
-        from refssm.bench.programs.program import missing
+        from refssm.bench.measuring.timing import described, rates
+        from refssm.bench.programs.program import Judge, missing
         from refssm.bench.results import lines
         from refssm.bench.run import Bench
-        from refssm.command.progress import ProgressBar
+        from refssm.command.spoken import ProgressBar
 
         self.bar, self.groups, self.grown = ProgressBar(), [], []
         self.started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -234,21 +231,21 @@ def _card():
 
 def _compare(old, new) -> None:
     """Print each row of two runs: faster, slower, same or undecided."""
-    from refssm.bench.results import against
+    from refssm.bench.results import document
     from refssm.bench.results.lines import aligned, times
 
     said = [f"against the run of {old.started}"]
-    said += [f"  {line}" for line in against.differences(dict(old.machine), new.machine)]
-    rows = list(against.compared(old, new.groups))
+    said += [f"  {line}" for line in document.differences(dict(old.machine), new.machine)]
+    rows = list(document.compared(old, new.groups))
     cells = [(r.call, r.size, r.label, r.word, times(r.speed) if r.speed else r.message)
              for r in rows]  # fmt: skip
     said += [f"  {line}" for line in aligned(cells)] if cells else []
-    typer.echo("\n".join(["", *said, against.counts(rows) or "no row to compare"]))
+    typer.echo("\n".join(["", *said, document.counts(rows) or "no row to compare"]))
 
 
 def _draw(output: Path, run) -> None:
     """Draw accuracy against time."""
-    from refssm.bench.results.points import panels
+    from refssm.bench.results.rows import panels
     from refssm.conformance.usage_error import UsageError
     from refssm.gallery import bench as gallery
 

@@ -1,7 +1,5 @@
 """`refssm cases`: the judge for programs in any language, through folders of .npy files."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -13,8 +11,8 @@ import typer
 
 from refssm.command import options as o
 from refssm.command import spoken
-from refssm.command.group import CommandGroup
-from refssm.command.progress import ProgressBar
+from refssm.command.saying import CommandGroup
+from refssm.command.spoken import ProgressBar
 
 FAILED, NOTHING = 1, 5
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from refssm._declaration.names import did_you_mean
-from refssm.command.asked import Asked
+from refssm.command.options import Asked
 
 if TYPE_CHECKING:
     from refssm.conformance.running.settings import Settings

@@ -1,7 +1,5 @@
 """`refssm doctor`: which operator each function of a file is, how to judge it, and a test file."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from shlex import quote
@@ -9,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from refssm.command import continuous
+from refssm.command.new import NEXT, workflow, workflow_place
 from refssm.command.new import write as write_new
 
 TIMEOUT, NOTHING = 10.0, 5
@@ -43,7 +41,7 @@ def doctor(
         raise UsageError(f"{write}: No such file or directory")
     if ci and write is None:
         raise UsageError("--ci runs the tests: it wants --write FILE, too")
-    new = [write, continuous.place(ci, source) if ci else None]
+    new = [write, workflow_place(ci, source) if ci else None]
     for place in filter(None, new):
         if os.path.lexists(place):
             raise UsageError(f"{place} already exists: --write and --ci write new files only")
@@ -73,9 +71,9 @@ def doctor(
 def _write_ci(ci: str, source: str, tests: Path, frameworks: set[str]) -> None:
     """Write the CI file that runs the tests."""
     commands, others = [f"pytest {quote(str(tests))}"], sorted(frameworks - {"numpy"})
-    text = continuous.written(ci, source, "", commands, *others, "pytest")
-    write_new(continuous.place(ci, source), text)
-    typer.echo(f"{continuous.place(ci, source)} written; {continuous.NEXT[ci]}")
+    text = workflow(ci, source, "", commands, *others, "pytest")
+    write_new(workflow_place(ci, source), text)
+    typer.echo(f"{workflow_place(ci, source)} written; {NEXT[ci]}")
 
 
 def _wanted(functions, target: str, only: str):

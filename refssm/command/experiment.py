@@ -1,7 +1,5 @@
 """`refssm experiment`: experiments on the theory of Hankel operators, as a table and a picture."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -12,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from refssm.command.group import CommandGroup
 from refssm.command.plot import FORMATS
+from refssm.command.saying import CommandGroup
 
 app = typer.Typer(
     cls=CommandGroup,

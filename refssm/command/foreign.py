@@ -2,8 +2,6 @@
 kernel. As they stand they decline each case: refssm has no kernel in these languages to put in.
 """
 
-from __future__ import annotations
-
 from importlib.resources import files
 
 import numpy as np

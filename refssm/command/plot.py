@@ -1,7 +1,5 @@
 """`refssm plot`: the pictures of the gallery, as PNG or SVG files."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from refssm.command.group import CommandGroup
+from refssm.command.saying import CommandGroup
 
 FORMATS = (".png", ".svg")
 

@@ -1,15 +1,13 @@
 """`refssm replay`: judge one stored failure again, by the same check, with the same inputs."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from refssm.command import interrupts
 from refssm.command import options as o
+from refssm.command import terminal
 
 FAILED, NOTHING = 1, 5
 
@@ -28,7 +26,7 @@ def replay(
     from refssm.command.checked import today
     from refssm.command.verify import older_of, worker_of
     from refssm.conformance.calling.recorded import stored
-    from refssm.conformance.diagnosis import kept_failure
+    from refssm.conformance.diagnosis import script
     from refssm.conformance.exchange import program
     from refssm.conformance.judging.certificate import refuse_if_wrong
     from refssm.conformance.report import lines, records
@@ -37,13 +35,13 @@ def replay(
     from refssm.conformance.usage_error import UsageError
 
     given = stored(failure)
-    kept = kept_failure.told(failure, given)
+    kept = script.told(failure, given)
     if exec_ and target:
         raise UsageError("--exec judges one program: give no target")
     target = program.target(exec_) if exec_ else target or kept["target"]
     target, against = (today(t, kept["operator"]) for t in (target, kept["against"]))
     how = {"name": kept["as"] or None, "timeout": timeout, "in_process": in_process}
-    where = kept_failure.where_of(kept, failure)
+    where = script.where_of(kept, failure)
     settled = {"seed": kept["seed"], "profile": kept["profile"]}
     try:
         refuse_if_wrong()
@@ -56,10 +54,10 @@ def replay(
             result = again(session, failure, given, kept)
     except KeyboardInterrupt:
         if json:
-            with interrupts.held():
+            with terminal.held():
                 typer.echo(records.document([], interrupted=True, **settled))
         raise
-    with interrupts.held():
+    with terminal.held():
         if json:
             typer.echo(records.document([result], **settled))
         else:

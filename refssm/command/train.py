@@ -1,7 +1,5 @@
 """`refssm train`: train a model of one kind of layer on a task, without autodiff."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
@@ -68,9 +66,9 @@ def train(
     if find_spec("safetensors") is None:
         raise UsageError("train needs safetensors: pip install safetensors scikit-learn")
     from refssm.command.trained import in_turn, spread
-    from refssm.training.errors import TrainingError
     from refssm.training.loop import Plan
     from refssm.training.setup import Setup
+    from refssm.training.tasks import TrainingError
 
     if workers > 1 and dask is not None:
         raise UsageError("--workers and --dask: both say where to train; leave one out")

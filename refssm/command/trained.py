@@ -1,7 +1,5 @@
 """Training runs as a user sees them: progress, lines, errors as one sentence, pictures, cards."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import closing
 from importlib.util import find_spec
@@ -11,15 +9,15 @@ from typing import Any
 
 import typer
 
-from refssm.command.progress import StepsBar
 from refssm.command.saying import say
+from refssm.command.spoken import StepsBar
 from refssm.conformance.usage_error import UsageError
 from refssm.training import checkpoint
 from refssm.training.card import card
-from refssm.training.errors import TrainingError
 from refssm.training.loop import Diverged
 from refssm.training.run import Run, trained
 from refssm.training.setup import Setup
+from refssm.training.tasks import TrainingError
 
 FAILED, INTERRUPTED = 1, 2
 
@@ -124,7 +122,7 @@ def spread(
     workers: int, address: str | None,
 ) -> int:  # fmt: skip
     """Train in several processes, here or on a cluster; the exit code."""
-    from refssm.command.progress import ProgressBar
+    from refssm.command.spoken import ProgressBar
     from refssm.conformance.spreading.crew import local
     from refssm.conformance.spreading.processes import remote
 

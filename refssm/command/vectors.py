@@ -1,7 +1,5 @@
 """`refssm vectors`: files of correctly rounded results: write them, judge by them, check them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +8,8 @@ import typer
 from refssm.command import options as o
 from refssm.command import spoken
 from refssm.command.checked import check_options
-from refssm.command.group import CommandGroup
-from refssm.command.progress import ProgressBar
-from refssm.command.saying import say
+from refssm.command.saying import CommandGroup, say
+from refssm.command.spoken import ProgressBar
 from refssm.command.verify import worker_of
 
 app = typer.Typer(

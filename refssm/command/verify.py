@@ -8,9 +8,9 @@ from typing import Any
 
 import typer
 
-from refssm.command import checked, interrupts, known_list, page, spoken
+from refssm.command import checked, spoken, terminal, written
 from refssm.command import options as o
-from refssm.command.asked import TIMEOUT, Asked
+from refssm.command.options import TIMEOUT, Asked
 from refssm.command.saying import say
 
 FAILED, NOTHING = 1, 5
@@ -67,9 +67,9 @@ def verify(ctx: typer.Context, given: VerifyOptions) -> int:
     crew = ctx.with_resource(checked.started(ctx.params))  # before the imports of the judge
     run, spread = _VerifyRun(ctx, given, voice), None
     try:
-        interrupts.release()
+        terminal.release()
         checked.check_inputs(run.settings, given.inputs)
-        known_list.check_new(given.write_known)
+        written.check_new_list(given.write_known)
         places = run.places()
         spread = ctx.with_resource(checked.spread(crew, ctx.params))
         run.judge_all(places, spread)
@@ -79,7 +79,7 @@ def verify(ctx: typer.Context, given: VerifyOptions) -> int:
     spread.discard()
     result = run.end()
     if given.write_known is not None:
-        known_list.write(given.write_known, run.results)
+        written.write_known(given.write_known, run.results)
     return result
 
 
@@ -87,14 +87,14 @@ class _VerifyRun:
     """One run: its options, and the results so far."""
 
     def __init__(self, ctx: typer.Context, given: VerifyOptions, voice: str):
-        from refssm.command.progress import ProgressBar
+        from refssm.command.spoken import ProgressBar
 
         asked = Asked(ctx, own_data=given.inputs is not None)
         self.asked, self.given, self.json = asked, given, voice == spoken.JSON
         self.started = time.perf_counter()
         self.settings = replace(
             checked.settings_of(asked, given.seed, given.profile),
-            evidence=page.asked(given.html),
+            evidence=written.pictures_asked(given.html),
             cases=given.cases or 0,
             preset=checked.preset(given.preset),
             allow_thin=given.allow_thin,
@@ -102,7 +102,7 @@ class _VerifyRun:
             diagnose=True,
         )
         self.told: list[str] = []
-        self.known, self.narrowed = known_list.of(asked), asked.own_data
+        self.known, self.narrowed = written.known_failures(asked), asked.own_data
         self.bar, self.results = ProgressBar(), []
         self.report = spoken.Report(voice, self.bar)
 
@@ -205,13 +205,13 @@ class _VerifyRun:
             listed = self.known.path and str(self.known.path)
             more |= {"known_failures": listed, "complaints": complaints}
             more |= {"seed": self.settings.seed, "profile": self.settings.profile}
-            with interrupts.held():
+            with terminal.held():
                 typer.echo(records.document(self.results, **more))
         else:
             self.report.end(verdict, self.results, complaints, seconds)
         if not interrupted:
             self.report.say(
-                *page.written(self.given.html, verdict, self.results, self.told, seconds)
+                *written.write_page(self.given.html, verdict, self.results, self.told, seconds)
             )
         if complaints or any(r.failed for r in self.results):
             return FAILED

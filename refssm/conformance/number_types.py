@@ -1,7 +1,5 @@
 """Number types and arithmetics: their bits, their range, and rounding to their values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """JSON with one record a line: a file is short, and a diff shows which record changed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping
 

@@ -13,6 +13,8 @@ Those for conjugate pairs, of which one mode each is stored, are twice the real 
 It is the kernel of the real system with the modes (w, w*) and the coefficients (B, B*), (C, C*).
 """
 
+from functools import partial
+
 import numpy as np
 
 from refssm._declaration.operator import Operator
@@ -27,6 +29,17 @@ from refssm.diagonal.sums import (
 )
 from refssm.discretize.phi import moment, phi1
 from refssm.domains import coefficients, kernel_modes, steps
+
+# what all four have
+_kernel = partial(
+    Operator,
+    signature="(n),(n),(n),()->(l)",
+    inputs={"w": kernel_modes, "B": coefficients, "C": coefficients, "dt": steps},
+    outputs=("k",),
+    batch="d, d, d, d",
+    traits=frozenset({"causal", "linear:B", "linear:C"}),
+    citation="gu2022s4d, §3.3",
+)
 
 
 def diagonal_kernel_zoh(w, B, C, dt, *, l):
@@ -68,14 +81,8 @@ def diagonal_kernel_zoh_vjp(dk, w, B, C, dt, *, l):
     return unbroadcast_each((dw, dB, dC, ddt), (w, B, C, dt))
 
 
-DIAGONAL_KERNEL_ZOH = Operator(
+DIAGONAL_KERNEL_ZOH = _kernel(
     reference=diagonal_kernel_zoh,
-    signature="(n),(n),(n),()->(l)",
-    inputs={"w": kernel_modes, "B": coefficients, "C": coefficients, "dt": steps},
-    outputs=("k",),
-    batch="d, d, d, d",
-    traits=frozenset({"causal", "linear:B", "linear:C"}),
-    citation="gu2022s4d, §3.3",
     tags=(
         "s4d_kernel_zoh",
         "S4D kernel",
@@ -123,14 +130,8 @@ def diagonal_kernel_bilinear_vjp(dk, w, B, C, dt, *, l):
     return unbroadcast_each((dw, (C * H).conj() * S, (H * B).conj() * S, ddt), (w, B, C, dt))
 
 
-DIAGONAL_KERNEL_BILINEAR = Operator(
+DIAGONAL_KERNEL_BILINEAR = _kernel(
     reference=diagonal_kernel_bilinear,
-    signature="(n),(n),(n),()->(l)",
-    inputs={"w": kernel_modes, "B": coefficients, "C": coefficients, "dt": steps},
-    outputs=("k",),
-    batch="d, d, d, d",
-    traits=frozenset({"causal", "linear:B", "linear:C"}),
-    citation="gu2022s4d, §3.3",
     tags=("s4d_kernel", "S4D kernel bilinear", "SSMKernelDiag disc bilinear"),
 )
 diagonal_kernel_bilinear = DIAGONAL_KERNEL_BILINEAR.checked(diagonal_kernel_bilinear)
@@ -162,14 +163,8 @@ def diagonal_kernel_zoh_real_vjp(dk, w, B, C, dt, *, l):
     return DIAGONAL_KERNEL_ZOH.bare_vjp(2 * dk, w, B, C, dt, l=l)
 
 
-DIAGONAL_KERNEL_ZOH_REAL = Operator(
+DIAGONAL_KERNEL_ZOH_REAL = _kernel(
     reference=diagonal_kernel_zoh_real,
-    signature="(n),(n),(n),()->(l)",
-    inputs={"w": kernel_modes, "B": coefficients, "C": coefficients, "dt": steps},
-    outputs=("k",),
-    batch="d, d, d, d",
-    traits=frozenset({"causal", "linear:B", "linear:C"}),
-    citation="gu2022s4d, §3.3",
     tags=("S4D kernel conjugate pairs", "twice the real part", "S4DKernel halves"),
 )
 diagonal_kernel_zoh_real = DIAGONAL_KERNEL_ZOH_REAL.checked(diagonal_kernel_zoh_real)
@@ -197,14 +192,8 @@ def diagonal_kernel_bilinear_real_vjp(dk, w, B, C, dt, *, l):
     return DIAGONAL_KERNEL_BILINEAR.bare_vjp(2 * dk, w, B, C, dt, l=l)
 
 
-DIAGONAL_KERNEL_BILINEAR_REAL = Operator(
+DIAGONAL_KERNEL_BILINEAR_REAL = _kernel(
     reference=diagonal_kernel_bilinear_real,
-    signature="(n),(n),(n),()->(l)",
-    inputs={"w": kernel_modes, "B": coefficients, "C": coefficients, "dt": steps},
-    outputs=("k",),
-    batch="d, d, d, d",
-    traits=frozenset({"causal", "linear:B", "linear:C"}),
-    citation="gu2022s4d, §3.3",
     tags=("S4D kernel bilinear conjugate pairs", "SSMKernelDiag bilinear halves"),
 )
 diagonal_kernel_bilinear_real = DIAGONAL_KERNEL_BILINEAR_REAL.checked(diagonal_kernel_bilinear_real)

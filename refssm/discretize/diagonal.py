@@ -14,6 +14,8 @@ The generalized bilinear map: e^z becomes (1 + (1 − α)z) / (1 − αz).
 [zhang2009gbt]; α = 0 is Euler's rule, ½ the trapezoidal one, 1 backward Euler.
 """
 
+from functools import partial
+
 import numpy as np
 
 from refssm._declaration.operator import Operator
@@ -21,6 +23,17 @@ from refssm._numerics.broadcasting import unbroadcast
 from refssm.discretize.blocks import for_every
 from refssm.discretize.phi import moment, phi1, phi2, phi2_derivative
 from refssm.domains import input_matrices, modes, steps, weights
+
+# what all rules have; first-order hold has a B̄ for each end of a step
+_rule = partial(
+    Operator,
+    signature="(n),(n,m),(n)->(n),(n,m)",
+    inputs={"w": modes, "B": input_matrices, "dt": steps},
+    outputs=("A_bar", "B_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B_bar"}),
+    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
+)
 
 
 def discretize_diagonal_zoh(w, B, dt):
@@ -55,15 +68,9 @@ def discretize_diagonal_zoh_vjp(dA_bar, dB_bar, w, B, dt):
     return unbroadcast(dw, w), unbroadcast(dB, B), unbroadcast(ddt, dt)
 
 
-DISCRETIZE_DIAGONAL_ZOH = Operator(
+DISCRETIZE_DIAGONAL_ZOH = _rule(
     reference=discretize_diagonal_zoh,
-    signature="(n),(n,m),(n)->(n),(n,m)",
-    inputs={"w": modes, "B": input_matrices, "dt": steps},
-    outputs=("A_bar", "B_bar"),
-    batch="d, d, d",
-    traits=frozenset({"linear:B->B_bar"}),
     citation="smith2023s5, §3.2",
-    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
     tags=("S5 discretize_zoh", "zero-order hold diagonal"),
 )
 discretize_diagonal_zoh = DISCRETIZE_DIAGONAL_ZOH.checked(discretize_diagonal_zoh)
@@ -104,15 +111,12 @@ def discretize_diagonal_foh_vjp(dA_bar, dB0_bar, dB1_bar, w, B, dt):
     return unbroadcast(dw, w), unbroadcast(dB, B), unbroadcast(ddt, dt)
 
 
-DISCRETIZE_DIAGONAL_FOH = Operator(
+DISCRETIZE_DIAGONAL_FOH = _rule(
     reference=discretize_diagonal_foh,
     signature="(n),(n,m),(n)->(n),(n,m),(n,m)",
-    inputs={"w": modes, "B": input_matrices, "dt": steps},
     outputs=("A_bar", "B0_bar", "B1_bar"),
-    batch="d, d, d",
     traits=frozenset({"linear:B->B0_bar", "linear:B->B1_bar"}),
     citation="franklin1998digital",
-    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
     tags=("first-order hold diagonal",),
 )
 discretize_diagonal_foh = DISCRETIZE_DIAGONAL_FOH.checked(discretize_diagonal_foh)
@@ -145,15 +149,9 @@ def discretize_diagonal_impulse_vjp(dA_bar, dB_bar, w, B, dt):
     return unbroadcast(dt * dz, w), unbroadcast(dB, B), unbroadcast(w.conj() * dz, dt)
 
 
-DISCRETIZE_DIAGONAL_IMPULSE = Operator(
+DISCRETIZE_DIAGONAL_IMPULSE = _rule(
     reference=discretize_diagonal_impulse,
-    signature="(n),(n,m),(n)->(n),(n,m)",
-    inputs={"w": modes, "B": input_matrices, "dt": steps},
-    outputs=("A_bar", "B_bar"),
-    batch="d, d, d",
-    traits=frozenset({"linear:B->B_bar"}),
     citation="franklin1998digital",
-    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
     tags=("S5 dirac", "impulse invariant diagonal"),
 )
 discretize_diagonal_impulse = DISCRETIZE_DIAGONAL_IMPULSE.checked(discretize_diagonal_impulse)
@@ -188,15 +186,9 @@ def discretize_diagonal_mamba_vjp(dA_bar, dB_bar, w, B, dt):
     return unbroadcast(dt * dz, w), unbroadcast(dt[..., None] * dB_bar, B), unbroadcast(ddt, dt)
 
 
-DISCRETIZE_DIAGONAL_MAMBA = Operator(
+DISCRETIZE_DIAGONAL_MAMBA = _rule(
     reference=discretize_diagonal_mamba,
-    signature="(n),(n,m),(n)->(n),(n,m)",
-    inputs={"w": modes, "B": input_matrices, "dt": steps},
-    outputs=("A_bar", "B_bar"),
-    batch="d, d, d",
-    traits=frozenset({"linear:B->B_bar"}),
     citation="gu2023mamba, §3.2",
-    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
     tags=("Mamba discretization deltaA deltaB",),
 )
 discretize_diagonal_mamba = DISCRETIZE_DIAGONAL_MAMBA.checked(discretize_diagonal_mamba)
@@ -243,16 +235,10 @@ def discretize_diagonal_gbt_vjp(dA_bar, dB_bar, w, B, dt, *, alpha):
     return _gradients(dA_bar, dB_bar, w, B, dt, alpha)
 
 
-DISCRETIZE_DIAGONAL_GBT = Operator(
+DISCRETIZE_DIAGONAL_GBT = _rule(
     reference=discretize_diagonal_gbt,
-    signature="(n),(n,m),(n)->(n),(n,m)",
-    inputs={"w": modes, "B": input_matrices, "dt": steps},
     parameters={"alpha": weights},
-    outputs=("A_bar", "B_bar"),
-    batch="d, d, d",
-    traits=frozenset({"linear:B->B_bar"}),
     citation="zhang2009gbt",
-    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
     tags=("generalized bilinear transform diagonal",),
 )
 discretize_diagonal_gbt = DISCRETIZE_DIAGONAL_GBT.checked(discretize_diagonal_gbt)
@@ -283,15 +269,9 @@ def discretize_diagonal_euler_vjp(dA_bar, dB_bar, w, B, dt):
     return unbroadcast(dt * dA_bar, w), unbroadcast(dt[..., None] * dB_bar, B), unbroadcast(ddt, dt)
 
 
-DISCRETIZE_DIAGONAL_EULER = Operator(
+DISCRETIZE_DIAGONAL_EULER = _rule(
     reference=discretize_diagonal_euler,
-    signature="(n),(n,m),(n)->(n),(n,m)",
-    inputs={"w": modes, "B": input_matrices, "dt": steps},
-    outputs=("A_bar", "B_bar"),
-    batch="d, d, d",
-    traits=frozenset({"linear:B->B_bar"}),
     citation="gu2020hippo, App. B.3",
-    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
     tags=("forward Euler diagonal",),
 )
 discretize_diagonal_euler = DISCRETIZE_DIAGONAL_EULER.checked(discretize_diagonal_euler)
@@ -322,15 +302,9 @@ def discretize_diagonal_bilinear_vjp(dA_bar, dB_bar, w, B, dt):
     return _gradients(dA_bar, dB_bar, w, B, dt, 0.5)
 
 
-DISCRETIZE_DIAGONAL_BILINEAR = Operator(
+DISCRETIZE_DIAGONAL_BILINEAR = _rule(
     reference=discretize_diagonal_bilinear,
-    signature="(n),(n,m),(n)->(n),(n,m)",
-    inputs={"w": modes, "B": input_matrices, "dt": steps},
-    outputs=("A_bar", "B_bar"),
-    batch="d, d, d",
-    traits=frozenset({"linear:B->B_bar"}),
     citation="smith2023s5, §3.2",
-    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
     tags=("S5 discretize_bilinear", "Tustin diagonal"),
 )
 discretize_diagonal_bilinear = DISCRETIZE_DIAGONAL_BILINEAR.checked(discretize_diagonal_bilinear)
@@ -363,15 +337,9 @@ def discretize_diagonal_backward_vjp(dA_bar, dB_bar, w, B, dt):
     return _gradients(dA_bar, dB_bar, w, B, dt, 1)
 
 
-DISCRETIZE_DIAGONAL_BACKWARD = Operator(
+DISCRETIZE_DIAGONAL_BACKWARD = _rule(
     reference=discretize_diagonal_backward,
-    signature="(n),(n,m),(n)->(n),(n,m)",
-    inputs={"w": modes, "B": input_matrices, "dt": steps},
-    outputs=("A_bar", "B_bar"),
-    batch="d, d, d",
-    traits=frozenset({"linear:B->B_bar"}),
     citation="gu2020hippo, App. B.3",
-    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
     tags=("backward Euler diagonal",),
 )
 discretize_diagonal_backward = DISCRETIZE_DIAGONAL_BACKWARD.checked(discretize_diagonal_backward)

@@ -6,6 +6,8 @@ The integrals are blocks of one exponential [vanloan1978]:
 e^[[F, I, 0], [0, 0, I], [0, 0, 0]] = [[e^F, φ₁(F), φ₂(F)], [0, I, I], [0, 0, I]].
 """
 
+from functools import partial
+
 import numpy as np
 
 from refssm._declaration.contract import EXPM
@@ -14,6 +16,18 @@ from refssm._numerics.broadcasting import unbroadcast
 from refssm._numerics.expm import expm, expm_derivative
 from refssm.discretize.blocks import above, adjoint, for_every, identity, scaled, through_steps
 from refssm.domains import input_matrices, state_matrices, steps
+
+# what all of them have; first-order hold has a B̄ for each end of a step
+_hold = partial(
+    Operator,
+    signature="(n,n),(n,m),()->(n,n),(n,m)",
+    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
+    outputs=("A_bar", "B_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B_bar"}),
+    contract=EXPM,
+    lacks=frozenset({"jit"}),  # matrix products: BLAS does them already
+)
 
 
 def discretize_zoh(A, B, dt):
@@ -54,17 +68,10 @@ def zoh_exponent(A, B, dt):
     return above(scaled(A, dt), scaled(B, dt))
 
 
-DISCRETIZE_ZOH = Operator(
+DISCRETIZE_ZOH = _hold(
     reference=discretize_zoh,
-    signature="(n,n),(n,m),()->(n,n),(n,m)",
-    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
-    outputs=("A_bar", "B_bar"),
-    batch="d, d, d",
-    traits=frozenset({"linear:B->B_bar"}),
     definition=zoh_exponent,
-    contract=EXPM,
     citation="vanloan1978",
-    lacks=frozenset({"jit"}),  # matrix products: BLAS does them already
     tags=("zero-order hold", "cont2discrete zoh", "c2d", "matrix exponential discretization"),
 )
 discretize_zoh = DISCRETIZE_ZOH.checked(discretize_zoh)
@@ -117,17 +124,13 @@ def _held_twice(F, H):
     return G + np.where((rows >= n) & (rows < n + m), ahead, 0)
 
 
-DISCRETIZE_FOH = Operator(
+DISCRETIZE_FOH = _hold(
     reference=discretize_foh,
     signature="(n,n),(n,m),()->(n,n),(n,m),(n,m)",
-    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
     outputs=("A_bar", "B0_bar", "B1_bar"),
-    batch="d, d, d",
     traits=frozenset({"linear:B->B0_bar", "linear:B->B1_bar"}),
     definition=foh_exponent,
-    contract=EXPM,
     citation="franklin1998digital",
-    lacks=frozenset({"jit"}),  # matrix products: BLAS does them already
     tags=("first-order hold", "cont2discrete foh", "triangle hold"),
 )
 discretize_foh = DISCRETIZE_FOH.checked(discretize_foh)
@@ -164,17 +167,10 @@ def impulse_exponent(A, B, dt):
     return scaled(A, dt), np.copy(B)
 
 
-DISCRETIZE_IMPULSE = Operator(
+DISCRETIZE_IMPULSE = _hold(
     reference=discretize_impulse,
-    signature="(n,n),(n,m),()->(n,n),(n,m)",
-    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
-    outputs=("A_bar", "B_bar"),
-    batch="d, d, d",
-    traits=frozenset({"linear:B->B_bar"}),
     definition=impulse_exponent,
-    contract=EXPM,
     citation="franklin1998digital",
-    lacks=frozenset({"jit"}),  # matrix products: BLAS does them already
     tags=("impulse invariant", "cont2discrete impulse"),
 )
 discretize_impulse = DISCRETIZE_IMPULSE.checked(discretize_impulse)
@@ -209,17 +205,10 @@ def mamba_exponent(A, B, dt):
     return scaled(A, dt), scaled(B, dt)
 
 
-DISCRETIZE_MAMBA = Operator(
+DISCRETIZE_MAMBA = _hold(
     reference=discretize_mamba,
-    signature="(n,n),(n,m),()->(n,n),(n,m)",
-    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
-    outputs=("A_bar", "B_bar"),
-    batch="d, d, d",
-    traits=frozenset({"linear:B->B_bar"}),
     definition=mamba_exponent,
-    contract=EXPM,
     citation="gu2023mamba, §3.2",
-    lacks=frozenset({"jit"}),  # matrix products: BLAS does them already
     tags=("Mamba discretization with a dense matrix", "simplified Euler B"),
 )
 discretize_mamba = DISCRETIZE_MAMBA.checked(discretize_mamba)

@@ -6,12 +6,25 @@ solved for x_k: Ā = (I − α dt A)⁻¹ (I + (1 − α) dt A), B̄ = (I − α
 each eigenvalue of dt A, e^z becomes (1 + (1 − α)z) / (1 − αz).
 """
 
+from functools import partial
+
 import numpy as np
 
 from refssm._declaration.contract import SOLVE
 from refssm._declaration.operator import COMPILED_TYPES, Operator
 from refssm.discretize.blocks import adjoint, for_every, identity, scaled, solve, through_steps
 from refssm.domains import input_matrices, solved_matrices, state_matrices, steps, weights
+
+# what all rules have; Euler's solves nothing, so it has another contract and any A
+_rule = partial(
+    Operator,
+    signature="(n,n),(n,m),()->(n,n),(n,m)",
+    inputs={"A": solved_matrices, "B": input_matrices, "dt": steps},
+    outputs=("A_bar", "B_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B_bar"}),
+    lacks=frozenset({"jit"}),  # LAPACK does this already
+)
 
 
 def discretize_gbt(A, B, dt, *, alpha):
@@ -54,18 +67,12 @@ def _gradients(name, share, dA_bar, dB_bar, A, B, dt, alpha):
     return through_steps(dF, T, A, B, dt)
 
 
-DISCRETIZE_GBT = Operator(
+DISCRETIZE_GBT = _rule(
     reference=discretize_gbt,
-    signature="(n,n),(n,m),()->(n,n),(n,m)",
-    inputs={"A": solved_matrices, "B": input_matrices, "dt": steps},
     parameters={"alpha": weights},
-    outputs=("A_bar", "B_bar"),
-    batch="d, d, d",
-    traits=frozenset({"linear:B->B_bar"}),
     definition=gbt_systems,
     contract=SOLVE,
     citation="zhang2009gbt",
-    lacks=frozenset({"jit"}),  # LAPACK does this already
     tags=("generalized bilinear transform", "cont2discrete gbt"),
 )
 discretize_gbt = DISCRETIZE_GBT.checked(discretize_gbt, COMPILED_TYPES)
@@ -98,15 +105,10 @@ def discretize_euler_vjp(dA_bar, dB_bar, A, B, dt):
     return through_steps(dA_bar, dB_bar, A, B, dt)
 
 
-DISCRETIZE_EULER = Operator(
+DISCRETIZE_EULER = _rule(
     reference=discretize_euler,
-    signature="(n,n),(n,m),()->(n,n),(n,m)",
     inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
-    outputs=("A_bar", "B_bar"),
-    batch="d, d, d",
-    traits=frozenset({"linear:B->B_bar"}),
     citation="gu2020hippo, App. B.3",
-    lacks=frozenset({"jit"}),  # one pass over the entries: a mirror would gain nothing
     tags=("forward Euler", "cont2discrete euler"),
 )
 discretize_euler = DISCRETIZE_EULER.checked(discretize_euler)
@@ -146,17 +148,11 @@ def bilinear_systems(A, B, dt):
     return gbt_systems(A, B, dt, alpha=0.5)
 
 
-DISCRETIZE_BILINEAR = Operator(
+DISCRETIZE_BILINEAR = _rule(
     reference=discretize_bilinear,
-    signature="(n,n),(n,m),()->(n,n),(n,m)",
-    inputs={"A": solved_matrices, "B": input_matrices, "dt": steps},
-    outputs=("A_bar", "B_bar"),
-    batch="d, d, d",
-    traits=frozenset({"linear:B->B_bar"}),
     definition=bilinear_systems,
     contract=SOLVE,
     citation="gu2022s4, §2.2",
-    lacks=frozenset({"jit"}),  # LAPACK does this already
     tags=("Tustin", "trapezoidal rule", "cont2discrete bilinear"),
 )
 discretize_bilinear = DISCRETIZE_BILINEAR.checked(discretize_bilinear, COMPILED_TYPES)
@@ -193,17 +189,11 @@ def backward_systems(A, B, dt):
     return I - F, I + np.zeros_like(F), scaled(B, dt)
 
 
-DISCRETIZE_BACKWARD = Operator(
+DISCRETIZE_BACKWARD = _rule(
     reference=discretize_backward,
-    signature="(n,n),(n,m),()->(n,n),(n,m)",
-    inputs={"A": solved_matrices, "B": input_matrices, "dt": steps},
-    outputs=("A_bar", "B_bar"),
-    batch="d, d, d",
-    traits=frozenset({"linear:B->B_bar"}),
     definition=backward_systems,
     contract=SOLVE,
     citation="gu2020hippo, App. B.3",
-    lacks=frozenset({"jit"}),  # LAPACK does this already
     tags=("backward Euler", "cont2discrete backward_diff"),
 )
 discretize_backward = DISCRETIZE_BACKWARD.checked(discretize_backward, COMPILED_TYPES)

@@ -1,20 +1,5 @@
 """Domains of the inputs: named maps from the unit square, shared by cases, tests and docs."""
 
-from refssm.domains.constructors import (
-    even_orders,
-    laguerre_decays,
-    laguerre_exponents,
-    orders,
-    windows,
-)
-from refssm.domains.decompositions import (
-    block_counts,
-    block_orders,
-    even_mode_orders,
-    filter_counts,
-    filter_lengths,
-    mode_orders,
-)
 from refssm.domains.domain import DISCRETE, Counts, Domain, Numbers, Static
 from refssm.domains.layers import (
     complex_entries,
@@ -38,10 +23,21 @@ from refssm.domains.layers import (
 )
 from refssm.domains.maps import contracting, products_bounded, settling, stable
 from refssm.domains.matrices import (
+    block_counts,
+    block_orders,
+    even_mode_orders,
+    even_orders,
+    filter_counts,
+    filter_lengths,
     input_matrices,
+    laguerre_decays,
+    laguerre_exponents,
+    mode_orders,
+    orders,
     solved_matrices,
     state_matrices,
     weights,
+    windows,
 )
 from refssm.domains.memories import (
     delays,

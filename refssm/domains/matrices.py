@@ -1,10 +1,14 @@
-"""Domains of discretizations: matrices of the state and of the input, weights of a rule."""
+"""Domains of matrices and of what makes them: rules, decompositions, constructors.
+
+Matrices of the state and of the input, and weights of a rule; sizes of matrices to decompose, since
+the judge's work is cubic in them, in long double; sizes and the parameters of a measure.
+"""
 
 from dataclasses import replace
 
 import numpy as np
 
-from refssm.domains.domain import Domain, Numbers
+from refssm.domains.domain import Counts, Domain, Numbers
 from refssm.domains.maps import logarithmic, stable, turn
 
 state_matrices = Domain(
@@ -50,4 +54,56 @@ weights = Numbers(
     0,
     1,
     close=(0.5 + 2**-18, 1 - 2**-18, 0.5 - 2**-18, 2**-27),
+)
+
+
+mode_orders = Counts("1 to 65 modes", (3, 1, 2, 4, 5, 8, 9, 16, 31, 32, 33, 64, 65))
+even_mode_orders = Counts(
+    "2 to 66 modes, an even number",
+    (4, 2, 6, 8, 10, 16, 30, 32, 34, 64, 66),
+    "an even integer >= 2",
+    multiple=2,
+)
+block_counts = Counts("1, 2 or 4 blocks", (1, 2, 4))
+block_orders = Counts(  # every number of blocks divides every size
+    "4 to 64 modes of all blocks together, a multiple of 4", (4, 8, 12, 16, 32, 36, 64)
+)
+filter_lengths = Counts("24 to 130 samples", (24, 25, 32, 33, 64, 65, 100, 127, 128, 130))
+filter_counts = Counts(
+    "1 to 24 filters, never more than samples",
+    (3, 1, 2, 4, 8, 15, 16, 17, 23, 24, 24),
+    "an integer from 1 to l",
+    at_most="l",
+)
+
+
+orders = Counts(
+    "1 to 129 states", (3, 1, 2, 4, 5, 8, 16, 31, 32, 33, 64, 65, 127, 128, 129, 64, 65, 100)
+)
+even_orders = Counts(
+    "2 to 130 states, an even number",
+    (4, 2, 6, 8, 16, 30, 32, 34, 64, 66, 126, 128, 130, 64, 66, 100),
+    "an even integer >= 2",
+    multiple=2,
+)
+windows = Numbers(
+    "lengths of a window: 2^-10 to 1000",
+    (1.0, 2.0, 0.5, 0.75, 3.0, 10.0, 1000.0, 2.0**-10, 0.1, 0.3),  # float32 has no 0.1
+    "a number above 0",
+    np.nextafter(0, 1),
+    np.finfo(float).max,
+)
+laguerre_exponents = Numbers(
+    "exponents of a Laguerre measure: −15/16 to 15/16",
+    (0.0, 0.5, -0.5, 0.25, -0.75, 0.9375, -0.9375, 2.0**-11),
+    "a number between -1 and 1, both excluded",
+    np.nextafter(-1, 0),
+    np.nextafter(1, 0),
+)
+laguerre_decays = Numbers(
+    "decay rates of a Laguerre measure: 2^-10 to 64",
+    (1.0, 0.5, 2.0, 0.25, 3.0, 64.0, 2.0**-10, 0.3),
+    "a number above 0",
+    np.nextafter(0, 1),
+    np.finfo(float).max,
 )

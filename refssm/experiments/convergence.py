@@ -7,8 +7,6 @@ identity for every dt. The loss of a diagonal system, w = −e^r + iy, K = 2 Re 
 convex; its Hessian is approximated by JᵀJ, which is exact where the residual is 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -18,7 +16,7 @@ import numpy as np
 
 import refssm
 from refssm.experiments import systems
-from refssm.experiments.table import Table, told
+from refssm.experiments.systems import Table, told
 from refssm.gallery.drawing import figure, styled, written
 
 LENGTH, STEP = 512, 0.1  # steps of the kernels, and the step size of the diagonal systems

@@ -4,8 +4,6 @@ All layers get the same small model, the same plan and the same seeds. No layer'
 for it, so the figures show that each layer learns, not which one is best.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -13,7 +11,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
-from refssm.experiments.table import Table
+from refssm.experiments.systems import Table
 from refssm.gallery.training import Curve, CurvePanel
 from refssm.gallery.training import draw as drawn
 from refssm.layers.catalog import LAYERS

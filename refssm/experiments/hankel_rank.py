@@ -6,8 +6,6 @@ Hankel matrix whose rank grows like n, and HOPE's warp does not change its singu
 `dt`. S4D-Lin is not random: its poles spread as fast as n grows.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +14,7 @@ import numpy as np
 
 import refssm
 from refssm.experiments import systems
-from refssm.experiments.table import Table, told
+from refssm.experiments.systems import Table, told
 from refssm.gallery.drawing import figure, styled, written
 
 EPS = 1e-2

@@ -5,8 +5,6 @@ systems store n/2 modes for n states. The result is how many singular values are
 to the first: a system with few of them is near a system with few states.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +13,7 @@ import numpy as np
 
 import refssm
 from refssm.experiments import systems
-from refssm.experiments.table import Table, told
+from refssm.experiments.systems import Table, told
 from refssm.gallery.drawing import figure, styled, written
 
 NAMES = ("LegS", "LegS, normal part", "S4D-Lin", "S4D-Inv", "random, in the disc", "HOPE")

@@ -6,8 +6,6 @@ each without loss: its memory is n units long. HOPE's kernel does not depend on 
 l-point inverse transform's kernel does.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +14,7 @@ import numpy as np
 
 import refssm
 from refssm.experiments import systems
-from refssm.experiments.table import Table, told
+from refssm.experiments.systems import Table, told
 from refssm.gallery.drawing import figure, styled, written
 
 NAMES = ("LegS", "S4D-Lin", "S4D-Inv", "S5", "HOPE")

@@ -7,8 +7,6 @@ parameters (poles: towards the axis). A change of a pole has the larger effect t
 is to the axis; changes of Markov parameters have the same effect in every system.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +19,7 @@ from refssm.bounds import (
     residue_perturbation_bound,
 )
 from refssm.experiments import systems
-from refssm.experiments.table import Table, told
+from refssm.experiments.systems import Table, told
 from refssm.gallery.drawing import figure, styled, written
 
 FRACTION = 0.01

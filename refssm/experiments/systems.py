@@ -1,12 +1,23 @@
-"""The systems of the experiments, by name: their poles and initial residues."""
-
-from __future__ import annotations
+"""The systems of the experiments, by name, and the numbers of an experiment as a table."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 import refssm
+
+
+class Table(NamedTuple):
+    """A table of texts: the first column names a row, the others have its numbers."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+def told(value: float, least: float = 0.0) -> str:
+    """Three digits, or "< least" if smaller, where only rounding errors remain."""
+    return f"< {least:.0e}" if value < least else f"{value:.3g}"
 
 
 class Diagonal(NamedTuple):

@@ -1,7 +1,5 @@
 """The functions by which a memory weights the past: x_i(t) = ∫ (e^{sA} B)_i u(t − s) ds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

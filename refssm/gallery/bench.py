@@ -3,8 +3,6 @@
 Right is slower, up is more correct bits. What is drawn is computed by `refssm.bench`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol

@@ -5,8 +5,6 @@ the names of the axes. The sequence is the axis `l`; powers of two are marked, b
 kernels end there. Without an axis `l`, the last axis is drawn.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

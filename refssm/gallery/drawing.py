@@ -1,7 +1,5 @@
 """Helpers of the pictures: figures without a window, files that are complete or absent."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """Initial kernels of models: LegS, its diagonal approximations, and DSS's normalized form."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

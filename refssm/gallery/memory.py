@@ -1,7 +1,5 @@
 """The states of a memory over a signal, and the signal reconstructed from them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

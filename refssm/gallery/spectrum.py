@@ -1,7 +1,5 @@
 """The poles of the normal parts of HiPPO's matrices, and of the diagonal models based on them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

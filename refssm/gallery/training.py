@@ -1,7 +1,5 @@
 """Curves of training: a panel for each figure, a line for each model, a band over its runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median

@@ -6,6 +6,8 @@
 the measure, from the recurrence of its polynomials.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.special import gamma
 
@@ -20,6 +22,16 @@ from refssm.domains import (
     fractions,
     long_windows,
     memories,
+)
+
+# what all bases have
+_basis = partial(
+    Operator,
+    signature="(n),(l)->(l)",
+    inputs={"c": memories, "s": fractions},
+    batch="d, d",
+    traits=frozenset({"linear:c"}),
+    lacks=frozenset({"jit"}),
 )
 
 
@@ -67,14 +79,9 @@ def hippo_reconstruct_legs_vjp(dy, c, s):
     return _gradients(dy, c, s, _roots(c) * P, -2 * (_roots(c) * legendre_slopes(P)))
 
 
-HIPPO_RECONSTRUCT_LEGS = Operator(
+HIPPO_RECONSTRUCT_LEGS = _basis(
     reference=hippo_reconstruct_legs,
-    signature="(n),(l)->(l)",
-    inputs={"c": memories, "s": fractions},
-    batch="d, d",
-    traits=frozenset({"linear:c"}),
     citation="gu2020hippo",
-    lacks=frozenset({"jit"}),
     tags=("HiPPO_LegS reconstruct", "evaluate Legendre series"),
 )
 hippo_reconstruct_legs = HIPPO_RECONSTRUCT_LEGS.checked(hippo_reconstruct_legs)
@@ -105,15 +112,10 @@ def hippo_reconstruct_legt_vjp(dy, c, s, *, window=1.0):
     return _gradients(dy, c, s, _roots(c) * P, slopes * -2 / window)
 
 
-HIPPO_RECONSTRUCT_LEGT = Operator(
+HIPPO_RECONSTRUCT_LEGT = _basis(
     reference=hippo_reconstruct_legt,
-    signature="(n),(l)->(l)",
-    inputs={"c": memories, "s": fractions},
     parameters={"window": long_windows},
-    batch="d, d",
-    traits=frozenset({"linear:c"}),
     citation="gu2020hippo",
-    lacks=frozenset({"jit"}),
     tags=("HiPPO_LegT reconstruct",),
 )
 hippo_reconstruct_legt = HIPPO_RECONSTRUCT_LEGT.checked(hippo_reconstruct_legt)
@@ -142,15 +144,10 @@ def hippo_reconstruct_lmu_vjp(dy, c, s, *, window=1.0):
     return _gradients(dy, c, s, P, legendre_slopes(P) * 2 / window)
 
 
-HIPPO_RECONSTRUCT_LMU = Operator(
+HIPPO_RECONSTRUCT_LMU = _basis(
     reference=hippo_reconstruct_lmu,
-    signature="(n),(l)->(l)",
-    inputs={"c": memories, "s": fractions},
     parameters={"window": long_windows},
-    batch="d, d",
-    traits=frozenset({"linear:c"}),
     citation="voelker2019lmu",
-    lacks=frozenset({"jit"}),
     tags=("LMU decode delayed signal", "Legendre delay decoder"),
 )
 hippo_reconstruct_lmu = HIPPO_RECONSTRUCT_LMU.checked(hippo_reconstruct_lmu)
@@ -200,15 +197,11 @@ def hippo_reconstruct_lagt_vjp(dy, c, s, *, alpha=0.0, beta=1.0):
     return _gradients(dy, c, s, *_laguerre_functions(c, s, alpha, beta))
 
 
-HIPPO_RECONSTRUCT_LAGT = Operator(
+HIPPO_RECONSTRUCT_LAGT = _basis(
     reference=hippo_reconstruct_lagt,
-    signature="(n),(l)->(l)",
     inputs={"c": memories, "s": delays},
     parameters={"alpha": exponents_of_laguerre, "beta": fading_rates},
-    batch="d, d",
-    traits=frozenset({"linear:c"}),
     citation="gu2020hippo",
-    lacks=frozenset({"jit"}),
     tags=("LagT reconstruct Laguerre series",),
 )
 hippo_reconstruct_lagt = HIPPO_RECONSTRUCT_LAGT.checked(hippo_reconstruct_lagt)
@@ -250,15 +243,10 @@ def hippo_reconstruct_fourier_vjp(dy, c, s, *, window=1.0):
     return _gradients(dy, c, s, *_waves(c, s, window))
 
 
-HIPPO_RECONSTRUCT_FOURIER = Operator(
+HIPPO_RECONSTRUCT_FOURIER = _basis(
     reference=hippo_reconstruct_fourier,
-    signature="(n),(l)->(l)",
-    inputs={"c": memories, "s": fractions},
     parameters={"window": long_windows},
-    batch="d, d",
-    traits=frozenset({"linear:c"}),
     citation="gu2023train",
-    lacks=frozenset({"jit"}),
     tags=("FouT reconstruct Fourier series",),
 )
 hippo_reconstruct_fourier = HIPPO_RECONSTRUCT_FOURIER.checked(hippo_reconstruct_fourier)

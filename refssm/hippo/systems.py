@@ -31,6 +31,8 @@ sines odd ones. `S` rotates each pair at 2πk/w, `b` are the values at s = 0. Th
 differ at the far end of the window [gu2020hippo, gu2023train].
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.special import gamma
 
@@ -45,6 +47,15 @@ from refssm.domains import (
     orders,
     scales,
     windows,
+)
+
+# what all measures have
+_measure = partial(
+    Operator,
+    signature="->(n,n),(n)",
+    inputs={},
+    outputs=("A", "B"),
+    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
 )
 
 
@@ -86,14 +97,10 @@ def hippo_legs(*, n):
     return A, np.sqrt(2 * k + 1)
 
 
-HIPPO_LEGS = Operator(
+HIPPO_LEGS = _measure(
     reference=hippo_legs,
-    signature="->(n,n),(n)",
-    inputs={},
     parameters={"n": orders},
-    outputs=("A", "B"),
     citation="gu2020hippo, App. D.3",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
     tags=("HiPPO-LegS", "make_HiPPO", "scaled Legendre measure", "HiPPO_LegS"),
 )
 hippo_legs = HIPPO_LEGS.checked(hippo_legs)
@@ -120,14 +127,10 @@ def hippo_legt(*, n, window=1.0):
     return A, np.sqrt(2 * k + 1) / w
 
 
-HIPPO_LEGT = Operator(
+HIPPO_LEGT = _measure(
     reference=hippo_legt,
-    signature="->(n,n),(n)",
-    inputs={},
     parameters={"n": orders, "window": windows},
-    outputs=("A", "B"),
     citation="gu2020hippo, App. D.1",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
     tags=("HiPPO-LegT", "translated Legendre sliding window", "HiPPO_LegT"),
 )
 hippo_legt = HIPPO_LEGT.checked(hippo_legt)
@@ -150,14 +153,10 @@ def hippo_lmu(*, n, window=1.0):
     return A, alternating(k) * ((2 * k + 1) / w)
 
 
-HIPPO_LMU = Operator(
+HIPPO_LMU = _measure(
     reference=hippo_lmu,
-    signature="->(n,n),(n)",
-    inputs={},
     parameters={"n": orders, "window": windows},
-    outputs=("A", "B"),
     citation="voelker2019lmu",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
     tags=("Legendre memory unit", "LMU", "keras-lmu"),
 )
 hippo_lmu = HIPPO_LMU.checked(hippo_lmu)
@@ -200,14 +199,10 @@ def _binomials(n, alpha):
     return np.array(r)
 
 
-HIPPO_LAGT = Operator(
+HIPPO_LAGT = _measure(
     reference=hippo_lagt,
-    signature="->(n,n),(n)",
-    inputs={},
     parameters={"n": orders, "alpha": laguerre_exponents, "beta": laguerre_decays},
-    outputs=("A", "B"),
     citation="gu2020hippo, App. D.2",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
     tags=("HiPPO-LagT", "translated Laguerre exponential measure"),
 )
 hippo_lagt = HIPPO_LAGT.checked(hippo_lagt)
@@ -236,14 +231,10 @@ def hippo_chebt(*, n, window=1.0):
     return A, B
 
 
-HIPPO_CHEBT = Operator(
+HIPPO_CHEBT = _measure(
     reference=hippo_chebt,
-    signature="->(n,n),(n)",
-    inputs={},
     parameters={"n": orders, "window": windows},
-    outputs=("A", "B"),
     citation="gu2020hippo, App. D.5",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
     tags=("HiPPO-ChebT", "translated Chebyshev"),
 )
 hippo_chebt = HIPPO_CHEBT.checked(hippo_chebt)
@@ -286,14 +277,10 @@ def hippo_fourier(*, n, window=1.0):
     return _rotation(n, w) - 2 * np.outer(b, b) / w, 2 * b / w
 
 
-HIPPO_FOURIER = Operator(
+HIPPO_FOURIER = _measure(
     reference=hippo_fourier,
-    signature="->(n,n),(n)",
-    inputs={},
     parameters={"n": even_orders, "window": windows},
-    outputs=("A", "B"),
     citation="gu2023train",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
     tags=("S4-FouT", "HiPPO-FouT", "truncated Fourier basis"),
 )
 hippo_fourier = HIPPO_FOURIER.checked(hippo_fourier)
@@ -316,14 +303,10 @@ def hippo_fourier_naive(*, n, window=1.0):
     return _rotation(n, w) - np.outer(b, b) / w, b / w
 
 
-HIPPO_FOURIER_NAIVE = Operator(
+HIPPO_FOURIER_NAIVE = _measure(
     reference=hippo_fourier_naive,
-    signature="->(n,n),(n)",
-    inputs={},
     parameters={"n": even_orders, "window": windows},
-    outputs=("A", "B"),
     citation="gu2020hippo, App. D.4",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
     tags=("textbook Fourier window",),
 )
 hippo_fourier_naive = HIPPO_FOURIER_NAIVE.checked(hippo_fourier_naive)
@@ -344,14 +327,10 @@ def hippo_fourier_diagonal(*, n):
     return _rotation(n, 1.0) - 0.5 * np.eye(n), _now(n)
 
 
-HIPPO_FOURIER_DIAGONAL = Operator(
+HIPPO_FOURIER_DIAGONAL = _measure(
     reference=hippo_fourier_diagonal,
-    signature="->(n,n),(n)",
-    inputs={},
     parameters={"n": even_orders},
-    outputs=("A", "B"),
     citation="gu2022s4d",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
     tags=("S4D-Fou", "diagonal Fourier"),
 )
 hippo_fourier_diagonal = HIPPO_FOURIER_DIAGONAL.checked(hippo_fourier_diagonal)
@@ -400,7 +379,7 @@ def hippo_rescale_vjp(dA_scaled, dB_scaled, A, B, s):
     return unbroadcast(dA, A), unbroadcast(dB, B), unbroadcast(ds, s)
 
 
-HIPPO_RESCALE = Operator(
+HIPPO_RESCALE = _measure(
     reference=hippo_rescale,
     signature="(n,n),(n),(n)->(n,n),(n)",
     inputs={"A": matrices, "B": input_vectors, "s": scales},

@@ -16,8 +16,6 @@ transform have a rule for their errors in a norm (`refssm/conformance/gauges/lay
 the errors of single operations would be wrong for them.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace

@@ -5,8 +5,6 @@ AdamW updates and a checkpoint holds. For the backward pass each block keeps its
 layer keeps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

@@ -7,8 +7,6 @@ in such a file is executed. Its linear maps are stored as (outputs, inputs), her
 outputs); its convolution weights begin with the oldest input, ours with the newest.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A preset: a named system, made by `refssm.initial`, for one member of a batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal

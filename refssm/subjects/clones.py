@@ -4,8 +4,6 @@ The environment variable REFSSM_SUBJECTS names a folder of clones, each under th
 repository. Nothing of them is part of refssm. `make subjects FOLDER=…` says which are there.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

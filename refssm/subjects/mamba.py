@@ -9,6 +9,16 @@ import torch
 
 from refssm.adapters import dt_and_A
 from refssm.subjects.clones import module
+from refssm.subjects.mamba_block import (
+    BLOCK_SCAN,
+    BLOCK_STEPPED,
+    CHUNKED_STATEFUL,
+    F4,
+    REAL,
+    SCAN,
+    STEPPED,
+    TIME_FIRST,
+)
 from refssm.subjects.triton_interpreter import SELECTIVE, SSD, few
 from refssm.testing import implements
 
@@ -16,12 +26,7 @@ scan = module("mamba", "mamba_ssm.ops.selective_scan_interface").selective_scan_
 update = module("mamba", "mamba_ssm.ops.triton.selective_state_update")
 listing = module("mamba", "mamba_ssm.modules.ssd_minimal").ssd_minimal_discrete
 kernel = module("mamba", "mamba_ssm.ops.triton.ssd_combined").mamba_chunk_scan_combined
-SCANNED, STEP = "b d l, b d l, d n, b n l, b n l", "b d, b d, d n, b n, b n"
-STEPPED = f"{STEP}, b d n -> b d, b d n"
-BLOCK_STEPPED = f"{STEP}, d, b d, d, b d n -> b d, b d n"
 H = "(g h)"  # heads, group by group
-F4 = {"framework": "torch", "dtypes": ("float32",)}
-REAL = {"framework": "torch", "dtypes": ("float32", "float64")}
 
 
 def steps(x):
@@ -39,13 +44,13 @@ def whole_chunks(x):
     return {**x, **cut, "log_a": x["log_a"][..., :kept]}
 
 
-@implements("selective_scan", layout=f"{SCANNED} -> b d l", only=steps, vjp=True, **F4)
+@implements("selective_scan", layout=SCAN, only=steps, vjp=True, **F4)
 def selective_scan_ref(u, dt, A, B, C):
     """selective_scan_ref."""
     return scan(u, dt, A, B, C)
 
 
-@implements("mamba_scan", layout=f"{SCANNED}, d, b d l, d -> b d l", only=steps, vjp=True, **F4)
+@implements("mamba_scan", layout=BLOCK_SCAN, only=steps, vjp=True, **F4)
 def mamba_scan_ref(u, dt, A, B, C, D, z, dt_bias):
     """selective_scan_ref with bias, softplus, skip connection and gate."""
     return scan(u, dt, A, B, C, D, z, dt_bias, delta_softplus=True)
@@ -67,7 +72,7 @@ def mamba_step_ref(u, dt, A, B, C, D, z, dt_bias, x):
 
 @implements(
     "ssd_chunked_stateful",
-    layout="b l g h p, b l g h, b l g n, b l g n, b g h p n -> b l g h p, b g h p n",
+    layout=CHUNKED_STATEFUL,
     only=whole_chunks,
     vjp=True,
     **REAL,
@@ -93,7 +98,7 @@ def real_inputs(x):
     dtypes=("complex64",),
     kinds="complex",
     only=real_inputs,
-    layout=f"{SCANNED} -> b d l",
+    layout=SCAN,
 )
 def selective_scan_complex(u, dt, A, B, C):
     """selective_scan_ref with complex A, whose output is twice the real part.
@@ -111,7 +116,7 @@ def one_state(x):
 
 @implements(
     "mamba_scan",
-    layout="b l d, b l d, d n, b l n, b l n, d, b l d, d -> b l d",
+    layout=TIME_FIRST,
     only=one_state,
     vjp=True,
     **F4,

@@ -1,6 +1,7 @@
 """mamba2-minimal's `ssd`: the chunked scan of the Mamba-2 paper with a head axis on B and C."""
 
 from refssm.subjects.clones import module
+from refssm.subjects.mamba_block import CHUNKED_STATEFUL, REAL
 from refssm.testing import implements
 
 ssd = module("mamba2-minimal", "mamba2").ssd
@@ -20,14 +21,7 @@ def whole_chunks(x):
     return {**x, **cut, "log_a": x["log_a"][..., :kept], "chunk": chunk}
 
 
-@implements(
-    "ssd_chunked_stateful",
-    framework="torch",
-    vjp=True,
-    dtypes=("float32", "float64"),
-    only=whole_chunks,
-    layout="b l g h p, b l g h, b l g n, b l g n, b g h p n -> b l g h p, b g h p n",
-)
+@implements("ssd_chunked_stateful", vjp=True, only=whole_chunks, layout=CHUNKED_STATEFUL, **REAL)
 def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
     """ssd(…, chunk, initial_states)."""
     h = x.shape[3]

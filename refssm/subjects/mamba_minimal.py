@@ -3,23 +3,17 @@
 
 from functools import cache
 
-import torch
 import torch.nn.functional as F
 from torch.func import functional_call
 
 from refssm.subjects.clones import module
+from refssm.subjects.mamba_block import F4, LAYER, REAL, TIME_FIRST, sizes_of, weights_of
 from refssm.testing import implements
 
 model = module("mamba-minimal", "model")
 
 
-@implements(
-    "mamba_scan",
-    framework="torch",
-    vjp=True,
-    dtypes=("float32", "float64"),
-    layout="b l d, b l d, d n, b l n, b l n, d, b l d, d -> b l d",
-)
+@implements("mamba_scan", vjp=True, layout=TIME_FIRST, **REAL)
 def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
     """MambaBlock.selective_scan, with the softplus before it and the gate after it."""
     no_block = None
@@ -35,25 +29,8 @@ def block(h, e, t, r, n):
     return model.MambaBlock(sizes)
 
 
-@implements(
-    "mamba_layer",
-    framework="torch",
-    vjp=True,
-    dtypes=("float32",),
-    layout="b l h, h 2e, e t, e, e r, e n, e n, r e, e, e n, e, e h -> b l h",
-)
+@implements("mamba_layer", vjp=True, layout=LAYER, **F4)
 def mamba_layer(u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out):
-    """MambaBlock.forward; torch.nn.Linear has the transposed matrix, Conv1d the taps reversed."""
-    weights = {
-        "in_proj.weight": W_in.T,
-        "conv1d.weight": torch.flip(k, (-1,))[:, None, :],
-        "conv1d.bias": k_bias,
-        "x_proj.weight": torch.cat([W_low, W_B, W_C], dim=-1).T,
-        "dt_proj.weight": W_dt.T,
-        "dt_proj.bias": dt_bias,
-        "A_log": log_rate,
-        "D": D,
-        "out_proj.weight": W_out.T,
-    }
-    sizes = W_in.shape[0], *k.shape, W_dt.shape[0], log_rate.shape[-1]
-    return functional_call(block(*sizes), weights, (u,))
+    """MambaBlock.forward."""
+    parameters = W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out
+    return functional_call(block(*sizes_of(*parameters)), weights_of(*parameters), (u,))

@@ -14,15 +14,20 @@ import torch.nn.functional as F
 from torch.func import functional_call
 
 from refssm.subjects.clones import module
+from refssm.subjects.mamba_block import (
+    F4,
+    LAYER,
+    LAYER_STATEFUL,
+    REAL,
+    TIME_FIRST,
+    sizes_of,
+    weights_of,
+)
 from refssm.testing import implements
 
 pscan = module("mamba.py", "mambapy.pscan").pscan
 mamba = module("mamba.py", "mambapy.mamba")
 
-SCAN = "b l d, b l d, d n, b l n, b l n, d, b l d, d -> b l d"
-PARAMETERS = "h 2e, e t, e, e r, e n, e n, r e, e, e n, e, e h"
-DECLARED = {"framework": "torch", "dtypes": ("float32",)}
-REAL = {"framework": "torch", "dtypes": ("float32", "float64")}
 STEPS = 16  # a step is a call of the whole module
 
 
@@ -32,7 +37,7 @@ def linear_scan(a, b):
     return pscan(a, b)
 
 
-@implements("mamba_scan", layout=SCAN, vjp=True, **REAL)
+@implements("mamba_scan", layout=TIME_FIRST, vjp=True, **REAL)
 def parallel_scan(u, dt, A, B, C, D, z, dt_bias):
     """MambaBlock.selective_scan, with the softplus before it and the gate after it."""
     no_block = None
@@ -40,7 +45,7 @@ def parallel_scan(u, dt, A, B, C, D, z, dt_bias):
     return y * F.silu(z)
 
 
-@implements("mamba_scan", layout=SCAN, vjp=True, **REAL)
+@implements("mamba_scan", layout=TIME_FIRST, vjp=True, **REAL)
 def sequential_scan(u, dt, A, B, C, D, z, dt_bias):
     """MambaBlock.selective_scan_seq, with the softplus before it and the gate after it."""
     sizes = SimpleNamespace(d_inner=A.shape[0], d_state=A.shape[1])
@@ -78,42 +83,26 @@ def block(h, e, t, r, n):
     return mamba.MambaBlock(sizes)
 
 
-def weights_of(W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out):
-    """The block's parameters: Linear has transposed matrices, Conv1d the taps reversed."""
-    return {
-        "in_proj.weight": W_in.T,
-        "conv1d.weight": torch.flip(k, (-1,))[:, None, :],
-        "conv1d.bias": k_bias,
-        "x_proj.weight": torch.cat([W_low, W_B, W_C], dim=-1).T,
-        "dt_proj.weight": W_dt.T,
-        "dt_proj.bias": dt_bias,
-        "A_log": log_rate,
-        "D": D,
-        "out_proj.weight": W_out.T,
-    }
-
-
-@implements("mamba_layer", layout=f"b l h, {PARAMETERS} -> b l h", vjp=True, **DECLARED)
+@implements("mamba_layer", layout=LAYER, vjp=True, **F4)
 def mamba_layer(u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out):
     """MambaBlock.forward."""
-    weights = weights_of(W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out)
-    sizes = W_in.shape[0], *k.shape, W_dt.shape[0], log_rate.shape[-1]
-    return functional_call(block(*sizes), weights, (u,))
+    parameters = W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out
+    return functional_call(block(*sizes_of(*parameters)), weights_of(*parameters), (u,))
 
 
 @implements(
     "mamba_layer_stateful",
-    layout=f"b l h, {PARAMETERS}, b e t, b e n -> b l h, b e t, b e n",
+    layout=LAYER_STATEFUL,
     only=few_steps,
-    **DECLARED,
+    **F4,
 )
 def mamba_layer_stateful(
     u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out, s0, x0
 ):
     """MambaBlock.step, one after another; its cache has the last inputs but the oldest."""
-    weights = weights_of(W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out)
-    step = Step(block(W_in.shape[0], *k.shape, W_dt.shape[0], log_rate.shape[-1]))
-    named = {f"block.{name}": weight for name, weight in weights.items()}
+    parameters = W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out
+    step = Step(block(*sizes_of(*parameters)))
+    named = {f"block.{name}": weight for name, weight in weights_of(*parameters).items()}
     y, oldest, cache = [u[:, :0]], s0[..., :1], (x0, s0[..., 1:])
     for row in u.unbind(1):
         oldest = cache[1][..., :1]

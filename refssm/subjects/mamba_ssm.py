@@ -1,8 +1,9 @@
 # pyright: reportMissingImports=false
 """mamba-ssm's references in PyTorch, with which its own tests compare its kernels.
 
-The scan, its chunked form by the paper's listing, and a step. The kernels themselves are not judged
-here. Importing the references needs Triton and the compiled extension, though they call neither.
+The scan, which casts to float32, its chunked form by the paper's listing, and a step. The kernels
+themselves are not judged here. Importing the references needs Triton and the compiled extension,
+though they call neither.
 """
 
 import torch
@@ -10,20 +11,22 @@ from mamba_ssm.modules.ssd_minimal import ssd_minimal_discrete
 from mamba_ssm.ops.selective_scan_interface import selective_scan_ref
 from mamba_ssm.ops.triton.selective_state_update import selective_state_update_ref
 
+from refssm.subjects.mamba_block import (
+    BLOCK_SCAN,
+    BLOCK_STEPPED,
+    CHUNKED,
+    CHUNKED_STATEFUL,
+    F4,
+    REAL,
+    SCAN,
+    STEPPED,
+)
 from refssm.testing import implements
 
-F4 = ("float32",)  # the scan casts to float32
-REAL = ("float32", "float64")
 LONGEST = 256  # longest chunk, as in Mamba2's configuration
 
 
-@implements(
-    "selective_scan",
-    framework="torch",
-    vjp=True,
-    dtypes=F4,
-    layout="b d l, b d l, d n, b n l, b n l -> b d l",
-)
+@implements("selective_scan", vjp=True, layout=SCAN, **F4)
 def selective_scan(u, dt, A, B, C):
     """selective_scan_ref, a loop over time."""
     if u.shape[-1] == 0:
@@ -31,13 +34,7 @@ def selective_scan(u, dt, A, B, C):
     return selective_scan_ref(u, dt, A, B, C)
 
 
-@implements(
-    "mamba_scan",
-    framework="torch",
-    vjp=True,
-    dtypes=F4,
-    layout="b d l, b d l, d n, b n l, b n l, d, b d l, d -> b d l",
-)
+@implements("mamba_scan", vjp=True, layout=BLOCK_SCAN, **F4)
 def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
     """selective_scan_ref with bias, softplus, skip connection and gate."""
     if u.shape[-1] == 0:
@@ -45,49 +42,27 @@ def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
     return selective_scan_ref(u, dt, A, B, C, D, z, dt_bias, delta_softplus=True)
 
 
-@implements(
-    "selective_step",
-    framework="torch",
-    dtypes=REAL,
-    layout="b d, b d, d n, b n, b n, b d n -> b d, b d n",
-)
+@implements("selective_step", layout=STEPPED, **REAL)
 def selective_step(u, dt, A, B, C, x):
     """selective_state_update_ref, which overwrites the old state with the new one."""
     x = x.clone()
     return selective_state_update_ref(x, u, dt, A, B, C), x
 
 
-@implements(
-    "mamba_step",
-    framework="torch",
-    dtypes=REAL,
-    layout="b d, b d, d n, b n, b n, d, b d, d, b d n -> b d, b d n",
-)
+@implements("mamba_step", layout=BLOCK_STEPPED, **REAL)
 def mamba_step(u, dt, A, B, C, D, z, dt_bias, x):
     """selective_state_update_ref with bias, softplus, skip connection and gate."""
     x = x.clone()
     return selective_state_update_ref(x, u, dt, A, B, C, D, z, dt_bias, dt_softplus=True), x
 
 
-@implements(
-    "ssd_chunked",
-    framework="torch",
-    vjp=True,
-    dtypes=REAL,
-    layout="b l g h p, b l g h, b l g n, b l g n -> b l g h p",
-)
+@implements("ssd_chunked", vjp=True, layout=f"{CHUNKED} -> b l g h p", **REAL)
 def ssd_chunked(x, log_a, B, C, *, chunk):
     """ssd_minimal_discrete from a zero state."""
     return _by_heads(x, log_a, B, C, chunk)[0].reshape(x.shape)
 
 
-@implements(
-    "ssd_chunked_stateful",
-    framework="torch",
-    vjp=True,
-    dtypes=REAL,
-    layout="b l g h p, b l g h, b l g n, b l g n, b g h p n -> b l g h p, b g h p n",
-)
+@implements("ssd_chunked_stateful", vjp=True, layout=CHUNKED_STATEFUL, **REAL)
 def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
     """ssd_minimal_discrete from S0, with the last state; its first state has an axis of chunks."""
     y, S = _by_heads(x, log_a, B, C, chunk, S0.flatten(1, 2)[:, None])

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from mambapy.mamba import MambaBlock
 from mambapy.pscan import pscan
 
+from refssm.subjects.mamba_block import REAL, TIME_FIRST
 from refssm.testing import implements
 
 
@@ -14,13 +15,7 @@ def linear_scan(a, b):
     return pscan(a, b)
 
 
-@implements(
-    "mamba_scan",
-    framework="torch",
-    vjp=True,
-    dtypes=("float32", "float64"),
-    layout="b l d, b l d, d n, b l n, b l n, d, b l d, d -> b l d",
-)
+@implements("mamba_scan", vjp=True, layout=TIME_FIRST, **REAL)
 def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
     """MambaBlock.selective_scan, with the softplus before it and the gate after it."""
     steps, no_block = F.softplus(dt + dt_bias), None

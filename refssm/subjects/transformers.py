@@ -25,54 +25,41 @@ from transformers.models.mamba2.modeling_mamba2 import (
 )
 
 from refssm.adapters import dt_and_A
+from refssm.subjects.mamba_block import (
+    BLOCK_SCAN,
+    BLOCK_STEPPED,
+    F4,
+    LAYER,
+    LAYER_STATEFUL,
+    REAL,
+    SCAN,
+    STEPPED,
+    sizes_of,
+    weights_of,
+)
 from refssm.testing import implements
 
-F4 = ("float32",)
-REAL = ("float32", "float64")
 
-
-@implements(
-    "selective_scan",
-    framework="torch",
-    vjp=True,
-    dtypes=F4,
-    layout="b d l, b d l, d n, b n l, b n l -> b d l",
-)
+@implements("selective_scan", vjp=True, layout=SCAN, **F4)
 def selective_scan(u, dt, A, B, C):
     """mamba_selective_scan, a loop over time."""
     return mamba_selective_scan(u, dt, A, B, C)
 
 
-@implements(
-    "mamba_scan",
-    framework="torch",
-    vjp=True,
-    dtypes=F4,
-    layout="b d l, b d l, d n, b n l, b n l, d, b d l, d -> b d l",
-)
+@implements("mamba_scan", vjp=True, layout=BLOCK_SCAN, **F4)
 def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
     """mamba_selective_scan with bias, softplus, skip connection and gate."""
     return mamba_selective_scan(u, dt, A, B, C, D, z, dt_bias, delta_softplus=True)
 
 
-@implements(
-    "selective_step",
-    framework="torch",
-    dtypes=F4,
-    layout="b d, b d, d n, b n, b n, b d n -> b d, b d n",
-)
+@implements("selective_step", layout=STEPPED, **F4)
 def selective_step(u, dt, A, B, C, x):
     """mamba_selective_state_update, which overwrites the old state with the new one."""
     x = x.clone()
     return mamba_selective_state_update(x, u, dt, A, B, C), x
 
 
-@implements(
-    "mamba_step",
-    framework="torch",
-    dtypes=F4,
-    layout="b d, b d, d n, b n, b n, d, b d, d, b d n -> b d, b d n",
-)
+@implements("mamba_step", layout=BLOCK_STEPPED, **F4)
 def mamba_step(u, dt, A, B, C, D, z, dt_bias, x):
     """mamba_selective_state_update with bias, softplus, skip connection and gate."""
     x = x.clone()
@@ -80,32 +67,20 @@ def mamba_step(u, dt, A, B, C, D, z, dt_bias, x):
     return y, x
 
 
-@implements(
-    "short_convolution", framework="torch", vjp=True, dtypes=REAL, layout="b d l, d t -> b d l"
-)
+@implements("short_convolution", vjp=True, layout="b d l, d t -> b d l", **REAL)
 def short_convolution(u, k):
     """causal_conv1d_fn: a Conv1d, whose weights are the taps in reverse order."""
     return causal_conv1d_fn(u, torch.flip(k, (-1,)))
 
 
-@implements(
-    "short_convolution_stateful",
-    framework="torch",
-    dtypes=REAL,
-    layout="b d l, d t, b d t -> b d l, b d t",
-)
+@implements("short_convolution_stateful", layout="b d l, d t, b d t -> b d l, b d t", **REAL)
 def short_convolution_stateful(u, k, s0):
     """causal_conv1d_update, which overwrites the stored inputs with the last ones."""
     s = s0.clone()
     return causal_conv1d_update(u, s, torch.flip(k, (-1,))), s
 
 
-@implements(
-    "short_convolution_step",
-    framework="torch",
-    dtypes=REAL,
-    layout="b d, d t, b d t -> b d, b d t",
-)
+@implements("short_convolution_step", layout="b d, d t, b d t -> b d, b d t", **REAL)
 def short_convolution_step(u, k, s):
     """causal_conv1d_update for one input, as in decoding."""
     y, s = short_convolution_stateful(u[..., None], k, s)
@@ -118,18 +93,10 @@ def short_convolution_step(u, k, s):
 # takes a minute even for short sequences, and no configuration uses it.
 LONGEST = 256  # longest chunk, as in Mamba2Config
 
+HEADS = "b l g h p, b l g h, g h, b l g n, b l g n"
 
-SCAN = "b l g h p, b l g h, g h, b l g n, b l g n"
 
-
-@implements(
-    "ssd_chunked",
-    framework="torch",
-    vjp=True,
-    dtypes=F4,
-    adapters=dt_and_A(),
-    layout=f"{SCAN} -> b l g h p",
-)
+@implements("ssd_chunked", vjp=True, adapters=dt_and_A(), layout=f"{HEADS} -> b l g h p", **F4)
 def ssd_chunked(x, dt, A, B, C, *, chunk):
     """mamba2_chunk_scan from a zero state."""
     _not_too_long(chunk)
@@ -139,11 +106,10 @@ def ssd_chunked(x, dt, A, B, C, *, chunk):
 
 @implements(
     "ssd_chunked_stateful",
-    framework="torch",
     vjp=True,
-    dtypes=F4,
     adapters=dt_and_A(),
-    layout=f"{SCAN}, b g h p n -> b l g h p, b g h p n",
+    layout=f"{HEADS}, b g h p n -> b l g h p, b g h p n",
+    **F4,
 )
 def ssd_chunked_stateful(x, dt, A, B, C, S0, *, chunk):
     """mamba2_chunk_scan from S0, with the last state."""
@@ -160,10 +126,7 @@ def _not_too_long(chunk):
 
 
 @implements(
-    "ssd_step",
-    framework="torch",
-    dtypes=F4,
-    layout="b g h p, b g h, b g n, b g n, b g h p n -> b g h p, b g h p n",
+    "ssd_step", layout="b g h p, b g h, b g n, b g n, b g h p n -> b g h p, b g h p n", **F4
 )
 def ssd_step(x, log_a, B, C, S):
     """mamba2_selective_state_update, which overwrites the old state with the new one."""
@@ -173,10 +136,6 @@ def ssd_step(x, log_a, B, C, S):
     return y.reshape(x.shape), states.reshape(S.shape)
 
 
-# MambaMixer: the matrices of torch.nn.Linear are transposed, the three projections of x are one,
-# and the weights of a Conv1d are the taps in reverse order.
-PARAMETERS = "h 2e, e t, e, e r, e n, e n, r e, e, e n, e, e h"
-DECLARED = {"framework": "torch", "dtypes": ("float32",)}
 STEPS = 16  # a step is a call of the whole module
 
 
@@ -196,23 +155,11 @@ def block(h, e, t, r, n):
     return mixer.eval()
 
 
-def _called(u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out, **options):
-    weights = {
-        "in_proj.weight": W_in.T,
-        "conv1d.weight": torch.flip(k, (-1,))[:, None, :],
-        "conv1d.bias": k_bias,
-        "x_proj.weight": torch.cat([W_low, W_B, W_C], dim=-1).T,
-        "dt_proj.weight": W_dt.T,
-        "dt_proj.bias": dt_bias,
-        "A_log": log_rate,
-        "D": D,
-        "out_proj.weight": W_out.T,
-    }
-    module = block(W_in.shape[0], *k.shape, W_dt.shape[0], log_rate.shape[-1])
-    return functional_call(module, weights, (u,), options)
+def _called(u, *parameters, **options):
+    return functional_call(block(*sizes_of(*parameters)), weights_of(*parameters), (u,), options)
 
 
-@implements("mamba_layer", layout=f"b l h, {PARAMETERS} -> b l h", vjp=True, **DECLARED)
+@implements("mamba_layer", layout=LAYER, vjp=True, **F4)
 def mamba_layer(u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out):
     """MambaMixer.forward over a sequence."""
     return _called(u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out)
@@ -220,19 +167,19 @@ def mamba_layer(u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D,
 
 @implements(
     "mamba_layer_stateful",
-    layout=f"b l h, {PARAMETERS}, b e t, b e n -> b l h, b e t, b e n",
+    layout=LAYER_STATEFUL,
     only=few_steps,
-    **DECLARED,
+    **F4,
 )
 def mamba_layer_stateful(
     u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out, s0, x0
 ):
     """MambaMixer.forward one step after another: of several steps it would start the scan at 0."""
-    module = block(W_in.shape[0], *k.shape, W_dt.shape[0], log_rate.shape[-1])
+    weights = W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out
+    module = block(*sizes_of(*weights))
     states, y = DynamicCache(config=module.config), [u[:, :0]]
     states.update_conv_state(s0.clone(), 0, conv_kernel_size=k.shape[-1])
     states.update_recurrent_state(x0.clone(), 0)
-    weights = W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out
     for row in u.unbind(1):
         y.append(_called(row[:, None, :], *weights, cache_params=states))
     return torch.cat(y, dim=1), states.get_conv_state(0), states.get_recurrent_state(0)

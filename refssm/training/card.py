@@ -1,7 +1,5 @@
 """The model card of a run: what was trained, how, with which result; as Markdown."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version

@@ -4,8 +4,6 @@ The arrays are parameters, moments and averages. What is not an array (the step,
 generator, the settings) is JSON in the file's metadata. Nothing in the file is executed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile
@@ -17,7 +15,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from refssm.training.errors import TrainingError
+from refssm.training.tasks import TrainingError
 
 VERSION = 1
 PARTS = ".refssm-*.part"  # files that are being written

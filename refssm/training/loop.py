@@ -4,8 +4,6 @@ A step is a function of a state to a new state, so an interrupted step changes n
 has all that the next step depends on; a checkpoint holds it whole.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

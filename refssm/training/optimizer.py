@@ -3,8 +3,6 @@
 Complex parameters are pairs of real ones. The state is arrays only, so that a checkpoint holds it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

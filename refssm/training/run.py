@@ -6,8 +6,6 @@
 A killed run goes on from its checkpoint. Lines of later steps are cut off first.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

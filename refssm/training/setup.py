@@ -1,7 +1,5 @@
 """What decides a run: a task, a model, a plan, and where operators come from, as plain values."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,9 +9,8 @@ from refssm.layers import operators
 from refssm.layers._parts.norms import NORMS
 from refssm.layers.catalog import NAMED
 from refssm.layers.model import Model
-from refssm.training.errors import TrainingError
 from refssm.training.loop import Plan, Trainer
-from refssm.training.tasks import TASKS
+from refssm.training.tasks import TASKS, TrainingError
 
 ROLES = ("reference", "jit")
 

@@ -5,8 +5,6 @@ operators have no `each_on_one_core`. Otherwise gradients of shares do not depen
 cores: neither do the shares, and each is computed on one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import reduce
 

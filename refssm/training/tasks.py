@@ -1,7 +1,5 @@
 """Tasks that need no download: signals and labels, for training and for testing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -9,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from refssm.training.errors import TrainingError
+
+class TrainingError(ValueError):
+    """The run cannot be as asked; the message is one sentence for the user."""
+
 
 TEST = 360  # of 1797 digits
 

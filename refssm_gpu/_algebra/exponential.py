@@ -10,8 +10,6 @@ digits as in refssm._numerics.expm. φ₁ and φ₂ act on the columns H only, s
 system adds a thin product for each of them to a step, no block rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import factorial
 

@@ -1,7 +1,5 @@
 """Small parts of formulas on arrays of any namespace: conjugates, identities, batches, solves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ large one, then reach its neighbour (`docs/findings.md`). So an odd length is tr
 numbers, which costs twice the work; an even length is not packed.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from refssm_gpu._algebra.parts import conj

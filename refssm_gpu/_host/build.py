@@ -6,8 +6,6 @@ A machine compiles each instance once. As for the CPU mirrors: made under a lock
 temporary name, which is renamed when it is whole; `REFSSM_CACHE_DIR` says where `<cache>` is.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

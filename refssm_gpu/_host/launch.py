@@ -1,7 +1,5 @@
 """Launches of the host build: the kernel's arguments checked, its blocks run on NumPy arrays."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Knobs of the host build, for a block of test code: `with settings(order=7): …`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Small helpers on arrays of the card, of NumPy in the host build, and of any array namespace."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any

@@ -6,8 +6,6 @@ it have the outer axis, does it have the inner one. Batches that need more than 
 arguments that lack a part of an axis, are expanded in memory first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod

@@ -5,8 +5,6 @@ A launch goes to the card, to the host build, or to whoever records it; both are
 at the first launch, because they import this file.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Sequence

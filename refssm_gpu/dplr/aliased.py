@@ -6,8 +6,6 @@ z = 1. 64 systems of 64 modes, l = 16384: 67 million complex reciprocals, and fo
 products of each with a number of its mode. Ranks 1 and 2 have kernels; other ranks are array code.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 from refssm.dplr import DPLR_KERNEL_ALIASED

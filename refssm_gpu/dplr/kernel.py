@@ -8,8 +8,6 @@ launches; the Cauchy sums would be 1 million divisions and 4 million multiply-ad
 powers.
 """
 
-from __future__ import annotations
-
 from math import isqrt
 
 from refssm.dplr import DPLR_KERNEL

@@ -4,8 +4,6 @@ The spectrum is one launch. Backwards one launch solves the small systems of all
 one sums over the nodes of each mode. No array has both nodes and modes.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

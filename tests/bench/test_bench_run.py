@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 from timed import AcceptsAll, Clock, StandIn, program, scan, taking
 
-from refssm.bench import job as making
+from refssm.bench import run as making
 from refssm.bench import run as running
 from refssm.bench.measuring.timing import LEAST
-from refssm.bench.programs.judged import Judge
-from refssm.bench.programs.program import MIRROR, PEER, REFERENCE, Absent
+from refssm.bench.programs.program import MIRROR, PEER, REFERENCE, Absent, Judge
 from refssm.bench.run import Bench, BenchSettings
 from refssm.conformance.calling.finding import operator_named
 from refssm.scan import LINEAR_SCAN
@@ -126,10 +125,10 @@ def test_what_takes_too_long_is_not_called_at_its_full_size(clock, monkeypatch):
 
 
 def test_what_needs_more_memory_than_there_is_is_not_called(clock, monkeypatch):
-    from refssm.bench.programs import affordable
+    from refssm.bench.programs import calls
 
-    monkeypatch.setattr(affordable, "available", lambda: 1000)
-    monkeypatch.setattr(affordable, "peak_of", lambda call: call() is not None and 900)
+    monkeypatch.setattr(calls, "available", lambda: 1000)
+    monkeypatch.setattr(calls, "peak_of", lambda call: call() is not None and 900)
     _, row = rows(clock, monkeypatch, [program(scan, "large")])[False, "large"]
     assert row.status == "skipped"
     assert row.message.startswith("it needs about")

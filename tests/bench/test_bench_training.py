@@ -7,17 +7,18 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from refssm.bench.results.bars import standing
+from docs.build import profile
+from docs.build.bars import OF_STEPS, bar_of, standing
 from refssm.bench.results.rows import SKIPPED, Row, Work, WorkRows
-from refssm.bench.training import models, profile, steps
-from refssm.bench.training.models import StartingPoint, model_of, step_of
-from refssm.bench.work.steps import BARRED, DEPTH, SETTINGS, asked, bar_of
+from refssm.bench.training import steps
+from refssm.bench.training.steps import StartingPoint, model_of, step_of
+from refssm.bench.work.steps import DEPTH, SETTINGS, WITH_PEER, asked
 from refssm.conformance.usage_error import UsageError
 from refssm.layers import operators
 from refssm.layers.catalog import NAMED
 from refssm.training.losses import cross_entropy_grad
 
-SMALL = {name: replace(s, batch=2, l=9) for name, s in BARRED.items()}
+SMALL = {name: replace(s, batch=2, l=9) for name, s in WITH_PEER.items()}
 each = pytest.mark.parametrize("setting", SMALL.values(), ids=SMALL)
 
 
@@ -58,9 +59,9 @@ def test_an_unknown_layer_names_the_known_ones():
         asked(["s6"])
 
 
-def test_without_a_name_those_with_a_bar_are_timed():
+def test_without_a_name_those_with_a_peer_are_timed():
     assert [s.layer for s in asked([])] == ["s5", "mamba"]
-    assert all(s.bar is not None for s in asked([]))
+    assert {*WITH_PEER} == {*OF_STEPS}
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -79,13 +80,14 @@ def test_a_layer_without_a_model_in_jax_has_a_row_that_says_so():
 
 def test_a_bar_is_for_the_size_that_it_names():
     s5 = SETTINGS["s5"]
-    assert bar_of("s5_training_step", s5.letters) is s5.bar
-    assert bar_of("s5_training_step", s5.letters | {"l": 9}) is None
     rows = [
         Row("mirror", "mirror", "numba", seconds=(1.0,) * 7),
         Row("jax: jax_tree", "peer", "jax", seconds=(2.0,) * 7),
     ]
-    found = standing(WorkRows(Work(s5.name, s5.letters, "float32", vjp=False), rows))
+    work = Work(s5.name, s5.letters, "float32", vjp=False)
+    assert bar_of(WorkRows(work, rows)) is OF_STEPS["s5"]
+    assert bar_of(WorkRows(replace(work, size=s5.letters | {"l": 9}), rows)) is None
+    found = standing(WorkRows(work, rows))
     assert found is not None
     assert (found.least, found.came.value, found.met) == (3, 2.0, False)
 
@@ -109,7 +111,7 @@ def test_what_is_watched_adds_the_time_of_each_call():
 
 
 def test_products_of_a_share_are_counted_for_forward_and_both_gradients():
-    setting = BARRED["s5"]
+    setting = WITH_PEER["s5"]
     count, rate = profile.products(setting, size=16)
     l, h, n, depth = 4096, 128, 64, 4  # 2 l h n for B and for C, 2 l h h for W; three times
     assert count == 3 * depth * 2 * l * (h * n + n * h + h * h)
@@ -128,7 +130,7 @@ def test_the_same_model_in_jax_has_the_same_loss_and_gradients(setting):
     )
     for layer in jax_models.LAYERS[setting.layer].values():
         loss, theirs = jax_models.value_and_gradients(layer, DEPTH, given.parameters, u, labels)
-        assert abs(loss - models.cross_entropy(y, labels)) <= 64 * 2**-24 * abs(loss)
+        assert abs(loss - steps.cross_entropy(y, labels)) <= 64 * 2**-24 * abs(loss)
         for name, g in ours.items():
             # float32 sums over all entries of the batch, in two orders, through every block
             bound = 2**-24 * 64 * DEPTH * u.size * np.abs(g).max()

@@ -3,9 +3,9 @@ import sys
 import numpy as np
 import pytest
 
+from docs.build.bars import BARS
 from refssm.bench.measuring.accuracy import Truth
-from refssm.bench.measuring.machine import described, rates
-from refssm.bench.measuring.memory import available, last_cache, peak_of
+from refssm.bench.measuring.timing import available, described, last_cache, peak_of, rates
 from refssm.bench.work.flops import flops
 from refssm.bench.work.inputs import (
     beginning,
@@ -16,7 +16,7 @@ from refssm.bench.work.inputs import (
     of_batch,
     repeated,
 )
-from refssm.bench.work.sizes import BARS, SIZES, alone, default_operators, of_length, size_of
+from refssm.bench.work.sizes import SIZES, USUALLY, alone, default_operators, of_length, size_of
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
 from refssm.selective_scan import SELECTIVE_SCAN
@@ -37,12 +37,12 @@ PAPER = {
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_the_sizes_of_the_paper_are_those_of_the_bars(name):
+def test_the_sizes_of_the_paper_are_those_of_the_page(name):
     assert str(size_of(operator_named(name), "paper")) == PAPER[name]
 
 
 def test_every_operator_with_a_bar_has_a_size_and_the_other_way_round():
-    assert {*PAPER} == {*BARS}
+    assert {*PAPER} == {*BARS} == {*USUALLY}
     assert {op.name for op in default_operators("paper")} == {*BARS}
     assert {op.name for op in default_operators("small")} == {
         op.name for op in OPERATORS if "jit" not in op.lacks
@@ -130,14 +130,14 @@ def test_the_peak_of_a_call_has_its_outputs_and_what_it_frees():
 
 
 def test_where_nothing_counts_memory_there_is_no_peak(monkeypatch, tmp_path):
-    from refssm.bench.measuring import memory
+    from refssm.bench.measuring import timing
 
-    monkeypatch.setattr(memory, "CLEAR", tmp_path / "absent" / "clear_refs")
-    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "absent")
-    monkeypatch.setattr(memory, "CACHE", tmp_path / "absent")
+    monkeypatch.setattr(timing, "CLEAR", tmp_path / "absent" / "clear_refs")
+    monkeypatch.setattr(timing, "MEMINFO", tmp_path / "absent")
+    monkeypatch.setattr(timing, "CACHE", tmp_path / "absent")
     assert peak_of(lambda: 1 / 0) is None
-    assert available() == memory.UNKNOWN
-    assert last_cache() == memory.USUAL_CACHE
+    assert available() == timing.UNKNOWN
+    assert last_cache() == timing.USUAL_CACHE
 
 
 def test_the_machine_has_rates_and_a_name():

@@ -8,8 +8,8 @@ import pytest
 from judging import SCAN, plugin, run
 
 from docs.build import benchmarks
-from refssm.bench.measuring import machine, timing
-from refssm.bench.measuring.machine import Rates
+from refssm.bench.measuring import timing
+from refssm.bench.measuring.timing import Rates
 from refssm.bench.results import document
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ TWO = SCAN + SCAN.replace("linear_scan(", "by_chunks(").replace(
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(machine, "rates", lambda: Rates(1e10, 1e11, 5e10))
+    monkeypatch.setattr(timing, "rates", lambda: Rates(1e10, 1e11, 5e10))
     return tmp_path
 
 

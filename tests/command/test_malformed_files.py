@@ -11,7 +11,7 @@ from exchanging import two_small_cases
 from judging import LATE, SCAN, plugin, run
 from malformed import as_json, in_one_sentence, of_bytes, of_tree, seeded, toml
 
-from refssm.conformance.diagnosis.kept_failure import STORY
+from refssm.conformance.diagnosis.script import STORY
 from refssm.conformance.vectors.document import checksum
 
 MANY = 30  # of each kind; several thousand passed in a manual run

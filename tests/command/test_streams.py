@@ -16,7 +16,7 @@ from exchanging import two_small_cases
 from jsonschema import Draft202012Validator
 from judging import LATE, SCAN, plugin, run
 
-from refssm.command import interrupts
+from refssm.command import terminal
 from refssm.conformance.usage_error import UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def signals():
     """The handlers of signals as they were before."""
-    before = {number: signal.getsignal(number) for number in interrupts.SIGNALS}
+    before = {number: signal.getsignal(number) for number in terminal.SIGNALS}
     for number in before:
         signal.signal(number, signal.default_int_handler)
     yield
@@ -99,14 +99,14 @@ def interrupted(capfd, *arguments):
 
 
 def test_ctrl_c_before_the_options_are_read_waits_for_the_document(folder, capfd, signals):
-    interrupts.hold()
+    terminal.hold()
     os.kill(os.getpid(), signal.SIGINT)
     document = interrupted(capfd, "verify", *ONE.split(), "--json", "--seed", 3)
     assert (document["seed"], document["results"]) == (3, [])
 
 
 def test_a_second_ctrl_c_does_not_wait(signals):
-    interrupts.hold()
+    terminal.hold()
     os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -114,8 +114,8 @@ def test_a_second_ctrl_c_does_not_wait(signals):
 
 def test_an_ignored_signal_stays_ignored(signals):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    interrupts.hold()
-    interrupts.release()
+    terminal.hold()
+    terminal.release()
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
@@ -123,7 +123,7 @@ def test_ctrl_c_while_a_document_is_printed_waits_for_its_end(signals):
     printed = []
 
     def document():
-        with interrupts.held():
+        with terminal.held():
             os.kill(os.getpid(), signal.SIGINT)
             printed.append("whole")
 

@@ -11,9 +11,9 @@ from training.small import CLASSES, setup
 from refssm.layers.catalog import NAMED
 from refssm.training import checkpoint
 from refssm.training.checkpoint import CheckpointError
-from refssm.training.errors import TrainingError
 from refssm.training.loop import Diverged, arrays_of
 from refssm.training.run import Run, trained
+from refssm.training.tasks import TrainingError
 
 
 def ended(run):

@@ -5,8 +5,6 @@ costs more than what is timed, so it is computed for the first member of each ba
 as long a beginning of the inputs as time and memory allow. A row says which.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm._declaration.operator import Operator
-from refssm.bench.measuring.memory import available, peak_of
+from refssm.bench.measuring.timing import available, peak_of
 from refssm.bench.work.inputs import beginning, cotangents, of_batch
 from refssm.bench.work.sizes import Size
 from refssm.conformance.gauges.gauge import Gauge

@@ -19,8 +19,7 @@ from math import ceil
 
 import cupy
 
-from refssm.bench.measuring.machine import Rates
-from refssm.bench.measuring.timing import Timed, Timer, no_collection
+from refssm.bench.measuring.timing import Rates, Timed, Timer, no_collection
 from refssm.conformance.calling.adapters.cuda import version
 
 FLUSHED = 2**28  # bytes written before a timing, at least four times the second-level cache

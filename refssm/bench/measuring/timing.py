@@ -1,16 +1,124 @@
-"""Times of several calls, interleaved in rounds, and what a median of few times is worth."""
+"""Times of several calls, interleaved in rounds, and what a median of few times is worth.
+
+Then memory: what is free, and the peak of one call.
+
+This machine: its rates in the same run, its processor, its threads.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import os
+import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from math import ceil, comb
+from pathlib import Path
 
 import numpy as np
+
+from refssm import __version__
+from refssm.bench.programs.program import versions
+
+CPUINFO = Path("/proc/cpuinfo")
+COPIED = 2**28  # bytes
+SIDE = 2048  # of the matrices
+REPETITIONS = 7
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "XLA_FLAGS")
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Bytes a second of a copy, read and written; operations a second of matrix products."""
+
+    copy: float
+    float32: float
+    float64: float
+    card: Rates | None = None  # those of the GPU, if it takes part
+
+    def of(self, device: str) -> Rates | None:
+        """The rates of the processor (""), or of the card."""
+        return self.card if device else self
+
+    def matrix(self, dtype: str) -> float:
+        """The rate of matrix products in the precision of a type."""
+        return self.float64 if dtype in ("float64", "complex128") else self.float32
+
+
+def rates(copied: int = COPIED, side: int = SIDE, clock=time.perf_counter) -> Rates:
+    """Measure them, with as many threads as there are cores."""
+    float32, float64 = (_product(side, kind, clock) for kind in ("f4", "f8"))
+    return Rates(_copy(copied, clock), float32, float64)
+
+
+def _copy(size: int, clock) -> float:
+    """Each core copies a part; NumPy lets other threads run meanwhile."""
+    threads = cores()
+    source, target = np.ones(size // 8), np.zeros(size // 8)
+    parts = list(zip(np.array_split(source, threads), np.array_split(target, threads), strict=True))
+    with ThreadPoolExecutor(threads) as pool:
+
+        def copy():
+            list(pool.map(lambda part: np.copyto(part[1], part[0]), parts))
+
+        return 2 * source.nbytes / _best(copy, clock)
+
+
+def _product(side: int, kind: str, clock) -> float:
+    a, b = np.ones((2, side, side), kind)
+    return 2.0 * side**3 / _best(lambda: a @ b, clock)
+
+
+def _best(call: Callable[[], object], clock) -> float:
+    """The shortest of some times, after one call that does not count."""
+    call()
+    times = []
+    for _ in range(REPETITIONS):
+        begun = clock()
+        call()
+        times.append(clock() - begun)
+    return max(min(times), 1e-9)
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def processor() -> str:
+    """The processor's name."""
+    if CPUINFO.is_file():
+        for line in CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def described(peers: bool) -> dict:
+    """Processor, cores, threads, versions, and the load before the run."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    threads: dict = {"numba": import_module("refssm.jit._compiling.threads").threads()}
+    found = versions()
+    if peers and "torch" in found:
+        threads["torch"] = import_module("torch").get_num_threads()
+    threads |= {name: os.environ[name] for name in THREADS if name in os.environ}
+    return {
+        "processor": processor(),
+        "cores": cores(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "threads": threads,
+        "load": load,
+        "versions": {"refssm": __version__, "python": platform.python_version(), **found},
+    }
+
 
 LEAST, MOST = 7, 41  # rounds
 SHORT = 1e-3  # shorter calls are repeated in one timing, up to REPEATS times
@@ -141,3 +249,62 @@ def _rank(n: int) -> int:
             break
         k = i
     return k
+
+
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+MEMINFO = Path("/proc/meminfo")
+CACHE = Path("/sys/devices/system/cpu/cpu0/cache")
+USUAL_CACHE = 32 * 2**20
+UNKNOWN = 4 * 2**30  # free memory where the system does not say
+
+
+def available() -> int:
+    """Bytes that are free, or can be made free."""
+    return _field(MEMINFO, "MemAvailable") or UNKNOWN
+
+
+def last_cache() -> int:
+    """Bytes of the last cache of one core."""
+    sizes = []
+    for path in CACHE.glob("index*/size"):
+        text = path.read_text(encoding="ascii").strip()
+        unit = {"K": 2**10, "M": 2**20}.get(text[-1:], 1)
+        sizes.append(int(text.rstrip("KM")) * unit)
+    return max(sizes, default=USUAL_CACHE)
+
+
+def peak_of(call: Callable[[], object]) -> int | None:
+    """Bytes of one call beyond what was there before it, its outputs among them.
+
+    None where the system does not count: only Linux resets the peak of a process.
+    """
+    try:
+        _give_back()
+        CLEAR.write_text("5", encoding="ascii")
+    except OSError:
+        return None
+    before = _field(STATUS, "VmRSS")
+    outputs = call()
+    peak = _field(STATUS, "VmHWM")
+    del outputs
+    return max(0, peak - before)
+
+
+def _give_back() -> None:
+    """Return freed memory to the system: a call that uses it again would not count."""
+    gc.collect()
+    library = ctypes.CDLL(None)
+    if hasattr(library, "malloc_trim"):
+        library.malloc_trim(0)
+
+
+def _field(path: Path, name: str) -> int:
+    """A field of a file in /proc, in bytes; 0 if there is none."""
+    try:
+        text = path.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0
+    for line in text.splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    return 0

@@ -1,10 +1,12 @@
-"""A run as one JSON file; `bench.schema.json` describes it. A file is whole or absent."""
+"""A run as one JSON file; `bench.schema.json` describes it. A file is whole or absent.
 
-from __future__ import annotations
+Two runs are compared row by row: faster, slower, same or undecided.
+"""
 
 import json
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -13,9 +15,7 @@ from pathlib import Path
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from refssm.bench.measuring.machine import Rates
-from refssm.bench.results.bars import standing
-from refssm.bench.results.card_bars import standings
+from refssm.bench.measuring.timing import Interval, Rates
 from refssm.bench.results.rows import Row, Work, WorkRows
 from refssm.conformance.calling.finding import short
 from refssm.conformance.file_errors import DOCUMENT, UNREADABLE, contents, write_whole
@@ -46,21 +46,15 @@ def text(run: Document) -> str:
         "command": run.command,
         "machine": dict(run.machine),
         "rates": asdict(run.rates),
-        "works": [_work(group, run.rates) for group in run.groups],
+        "works": [_work(group) for group in run.groups],
         "growth": list(run.growth),
     }
     return record_lines(_finite(document), LISTS)
 
 
-def _work(group: WorkRows, rates: Rates) -> dict:
+def _work(group: WorkRows) -> dict:
     rows = [asdict(row) | _derived(group, row) for row in group.rows]
-    found = standing(group, rates)
-    bar = None
-    if found is not None:
-        bar = {"least": found.least, "against": found.against, "met": found.met}
-        bar |= {"came": asdict(found.came), "others": list(found.others)}
-    more = {"card_bars": [asdict(bar) for bar in standings(group, rates)]} if group.on_card else {}
-    return {**asdict(group.work), "size": dict(group.work.size), "rows": rows, "bar": bar} | more
+    return {**asdict(group.work), "size": dict(group.work.size), "rows": rows}
 
 
 def _derived(group: WorkRows, row: Row) -> dict:
@@ -131,3 +125,80 @@ def _row(record: dict) -> Row:
 def write(path: Path, run: Document) -> None:
     """Write the file."""
     write_whole(path, "--json", text(run))
+
+
+SAME = 1.05  # times within this factor are the same: runs differ by more than their intervals say
+FASTER, SLOWER, ALIKE, UNDECIDED = "faster", "slower", "same", "undecided"
+HEAD = ("processor", "cores", "system", "threads", "versions", "card")
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """A row in two runs: how many times as fast the new one is."""
+
+    call: str
+    size: str
+    label: str
+    word: str
+    speed: Interval | None = None
+    message: str = ""
+
+
+def word(old: Interval, new: Interval) -> tuple[str, Interval]:
+    """The word for two medians, and old/new with the ends of both intervals."""
+    speed = Interval(old.value / new.value, old.low / new.high, old.high / new.low)
+    if speed.low >= 1 / SAME and speed.high <= SAME:
+        return ALIKE, speed
+    if speed.low > SAME:
+        return FASTER, speed
+    if speed.high < 1 / SAME:
+        return SLOWER, speed
+    return UNDECIDED, speed
+
+
+def compared(old: Document, new: list[WorkRows]) -> Iterator[ComparedRow]:
+    """Every row of the new run that the old one has, too, and those that it has not."""
+    before = {_key(group, row): row for group in old.groups for row in group.rows}
+    for group in new:
+        size = " ".join(f"{k}={v}" for k, v in group.work.size.items())
+        for row in group.rows:
+            was, call = before.get(_key(group, row)), group.work.call
+            if was is None:
+                yield ComparedRow(call, size, row.label, UNDECIDED, message="not in the old run")
+            elif not (row.timed and was.timed):
+                said = was.status if was.timed == row.timed or row.timed else row.status
+                which = "the old run" if not was.timed else "the new run"
+                if was.timed or row.timed:
+                    text = f"{said} in {which}"
+                    yield ComparedRow(call, size, row.label, UNDECIDED, message=text)
+            else:
+                found, speed = word(was.median, row.median)
+                yield ComparedRow(call, size, row.label, found, speed)
+
+
+def _key(group: WorkRows, row: Row) -> tuple:
+    work = group.work
+    return work.name, tuple(sorted(work.size.items())), work.dtype, work.vjp, row.label
+
+
+def differences(old: dict, new: dict) -> list[str]:
+    """What differs between the machines and versions of two runs."""
+    lines = []
+    for name in HEAD:
+        was, now = old.get(name), new.get(name)
+        if was == now:
+            continue
+        if isinstance(was, dict) and isinstance(now, dict):
+            for key in sorted({*was, *now}):
+                if was.get(key) != now.get(key):
+                    told = f"{was.get(key, 'none')} before, {now.get(key, 'none')} now"
+                    lines.append(f"{name}: {key} {told}")
+        else:
+            lines.append(f"{name}: {was} before, {now} now")
+    return lines
+
+
+def counts(rows: list[ComparedRow]) -> str:
+    """How many rows have each word."""
+    found = Counter(row.word for row in rows)
+    return ", ".join(f"{found[w]} {w}" for w in (FASTER, SLOWER, ALIKE, UNDECIDED) if found[w])

@@ -1,13 +1,8 @@
 """The rows of a work as a table of text: a line for each implementation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
-from refssm.bench.measuring.machine import Rates
-from refssm.bench.measuring.timing import Interval
-from refssm.bench.results.bars import standing
-from refssm.bench.results.card_bars import standings
+from refssm.bench.measuring.timing import Interval, Rates
 from refssm.bench.results.rows import Row, WorkRows
 
 HEADS = (
@@ -18,21 +13,14 @@ WAITED = "with Python"  # the head of a column that only works with a card have
 
 
 def table(group: WorkRows, rates: Rates | None) -> list[str]:
-    """A work's title, its rows, its bar."""
+    """A work's title and its rows."""
     rows = [heads(group)]
     rows += [cells(group, row, rates) for row in group.rows if row.timed]
     lines = [group.work.title, *(f"  {line}" for line in aligned(rows))]
     lines += [f"  {row.label}   {row.status}: {row.message}" for row in group.rows if not row.timed]
     parts = {row.accuracy_at for row in group.rows if row.accuracy_at}
     lines += [f"  accuracy on {part}" for part in sorted(parts)]
-    lines += [f"  {row.label}: {note}" for row in group.rows for note in row.notes]
-    found = standing(group, rates)
-    if found is not None:
-        lines.append(f"  bar: {found.least:g} × {found.against}: {times(found.came)}, {found.word}")
-        lines += [f"  bar: {other}" for other in found.others]
-    for bar in standings(group, rates):
-        lines.append(f"  bar: {bar.wanted}: {', '.join(filter(None, (bar.came, bar.word)))}")
-    return lines
+    return lines + [f"  {row.label}: {note}" for row in group.rows for note in row.notes]
 
 
 def heads(group: WorkRows) -> tuple[str, ...]:

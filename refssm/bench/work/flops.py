@@ -6,8 +6,6 @@ share of the machine's rate may be above one. The VJP counts three times the for
 call again, and a product for each of two factors. What has no formula here has no column.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from math import log2, prod
 

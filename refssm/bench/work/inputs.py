@@ -5,8 +5,6 @@ or "ladder" (rates −1 to −16), that one is used. Poles of kernels are those 
 state decays to subnormal numbers at once, which would slow down some implementations only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,14 +1,11 @@
-"""The sizes at which operators are timed, and the ratios that the mirrors must reach.
+"""The sizes at which operators are timed.
 
 A size gives every batch axis and every core dimension by its letter, and the other parameters by
 name. An operator that is not in a table gets the usual size of each of its letters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from refssm._declaration.contract import TRACED
 from refssm._declaration.operator import Operator
@@ -45,71 +42,37 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Bar:
-    """What the mirror must reach: how many times as fast as the fastest of some libraries."""
-
-    forward: float
-    vjp: float
-    error: float = 0.0  # the largest error of the value, relative to its largest entry; 0: any
-    copies: float = 0.0  # the largest time, in copies of the output; 0: any
-    libraries: tuple[str, ...] = ("jax", "torch")
-    significant: bool = False  # True: missed only if the whole interval is below
-    formulas: tuple[str, ...] = ()  # peers that compute the formula as it stands; (): all do
-
-    def least(self, vjp: bool) -> float:
-        """The ratio to reach, of the forward call or of the VJP."""
-        return self.vjp if vjp else self.forward
-
-
-NONE: Mapping = MappingProxyType({})
-
-
-@dataclass(frozen=True)
 class _Row:
-    """One row of the table: letters, type, and the bar if there is one."""
+    """One row of the table: letters, type and parameters."""
 
     letters: Mapping[str, int]
     dtype: str = ""
-    bar: Bar | None = None
     parameters: Mapping[str, int | float] = field(default_factory=dict)
 
 
-_SCAN = {"b": 2, "d": 512, "l": 2048, "n": 16}
+_SCAN = _Row({"b": 2, "d": 512, "l": 2048, "n": 16})
 _ROOTS = {"d": 64, "n": 64, "l": 16384}
 _HEADS = {"b": 1, "g": 1, "h": 24, "l": 4096, "p": 64, "n": 128}
-# bars are about the formula, left to the compiler; peers with a faster method have rows, too
-_RESOLVENT = ("resolvent_formula", "resolvent_at_roots")  # of JAX and of PyTorch
-_CAUCHY = ("cauchy_formula", "cauchy_kernel")
+_KERNEL = _Row({"d": 256, "n": 32, "l": 16384}, "complex64")
 _PAPER = {
-    "vandermonde_kernel_real": _Row(
-        {"d": 256, "n": 32, "l": 16384},
-        "complex64",
-        Bar(20, 8, error=3e-7, formulas=("vandermonde_formula",)),
-    ),
-    "vandermonde_kernel": _Row({"d": 256, "n": 32, "l": 16384}, "complex64"),
-    "resolvent_at_roots": _Row(_ROOTS, "complex64", Bar(8, 8, formulas=_RESOLVENT)),
-    "cauchy_kernel": _Row(_ROOTS, "complex64", Bar(8, 8, formulas=_CAUCHY)),
-    "dplr_kernel": _Row(
-        {**_ROOTS, "r": 1}, "complex64", Bar(6, 4, error=1e-5, formulas=("dplr_resolvents",))
-    ),
-    "dplr_kernel_aliased": _Row({**_ROOTS, "r": 1}, "complex64"),
-    "linear_scan": _Row({"b": 8, "l": 4096, "n": 256}, "complex64", Bar(6, 6, copies=2)),
-    "selective_scan": _Row(_SCAN, bar=Bar(3, 6)),
-    "mamba_scan": _Row(_SCAN, bar=Bar(3, 6)),
-    "ssd_chunked": _Row(_HEADS, bar=Bar(2.5, 2.5), parameters={"chunk": 64}),
-    "ssd_recurrent": _Row(_HEADS),
-    "short_convolution": _Row({"b": 4, "d": 1024, "l": 4096, "t": 4}, bar=Bar(4, 4)),
-    "causal_convolution": _Row(
-        {"b": 1, "d": 256, "l": 16384},
-        bar=Bar(1, 1, libraries=("jax", "torch", "scipy"), significant=True),
-    ),
-    "hope_transfer": _Row(
-        {"d": 256, "n": 64, "l": 16384},
-        "",
-        Bar(40, 20, error=1e-6, formulas=("hope_formula",)),  # PyTorch: Horner, half of the nodes
-    ),
+    "vandermonde_kernel_real": _KERNEL,
+    "resolvent_at_roots": _Row(_ROOTS, "complex64"),
+    "cauchy_kernel": _Row(_ROOTS, "complex64"),
+    "dplr_kernel": _Row({**_ROOTS, "r": 1}, "complex64"),
+    "linear_scan": _Row({"b": 8, "l": 4096, "n": 256}, "complex64"),
+    "selective_scan": _SCAN,
+    "mamba_scan": _SCAN,
+    "ssd_chunked": _Row(_HEADS, parameters={"chunk": 64}),
+    "short_convolution": _Row({"b": 4, "d": 1024, "l": 4096, "t": 4}),
+    "causal_convolution": _Row({"b": 1, "d": 256, "l": 16384}),
+    "hope_transfer": _Row({"d": 256, "n": 64, "l": 16384}),
 }
-BARS = {name: row.bar for name, row in _PAPER.items() if row.bar is not None}
+USUALLY = tuple(_PAPER)  # timed where no operator is named
+_PAPER |= {
+    "vandermonde_kernel": _KERNEL,
+    "dplr_kernel_aliased": _PAPER["dplr_kernel"],
+    "ssd_recurrent": _Row(_HEADS),
+}
 
 # every letter of the catalog; `matrix` for dimensions in which the work is cubic
 _USUAL = {
@@ -176,9 +139,9 @@ def default_operators(which: str, device: str = "") -> list[Operator]:
     """The operators of a run that names none; with a device those that it has."""
     if device:
         there = [op for op in OPERATORS if "gpu" not in op.lacks]
-        # scans first, whose bars are shares of bandwidth: a machine that is lent may be taken away
+        # scans first, whose bars are shares of bandwidth: a lent machine may be taken away
         there.sort(key=lambda op: "scan" not in op.name)
-        return there if which == "small" else [op for op in there if op.name in BARS]
+        return there if which == "small" else [op for op in there if op.name in USUALLY]
     if which == "small":
         return [op for op in OPERATORS if "jit" not in op.lacks]
-    return [op for op in OPERATORS if op.name in BARS]
+    return [op for op in OPERATORS if op.name in USUALLY]

@@ -1,7 +1,5 @@
 """What the user asked for: names of operators, and files or modules of their own."""
 
-from __future__ import annotations
-
 import difflib
 import os
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ A mock or a lazy object would run code there. This module imports nothing, becau
 in every session.
 """
 
-from __future__ import annotations
-
 
 def vars_of(thing) -> dict:
     """The instance dictionary; empty if there is none or reading it raises."""

@@ -4,8 +4,6 @@
 calls a port instead: see `links`.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

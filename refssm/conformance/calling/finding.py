@@ -1,7 +1,5 @@
 """Find implementations in an author's file or module; runs in the child, where their code runs."""
 
-from __future__ import annotations
-
 import difflib
 import importlib.util
 import inspect

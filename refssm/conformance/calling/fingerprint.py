@@ -1,7 +1,5 @@
 """Fingerprints of what a verdict depends on besides the arrays: sources and library versions."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

@@ -1,7 +1,5 @@
 """An implementation that was found, and its picklable description for the parent process."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ A child inherits one end of a pair of sockets. Windows has no such descriptors: 
 calls a port of this machine.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import secrets

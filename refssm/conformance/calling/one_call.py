@@ -3,8 +3,6 @@
 A child process makes them, or this process (`InProcess`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace

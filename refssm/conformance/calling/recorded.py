@@ -1,7 +1,5 @@
 """Saved arrays: an author's inputs, and outputs that replace calls of an implementation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

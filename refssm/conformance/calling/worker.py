@@ -4,8 +4,6 @@ One child process runs the implementations for all requests, so a segmentation f
 endless loop in it only causes a restart: one for each implementation, `RESTARTS` for all.
 """
 
-from __future__ import annotations
-
 import signal
 import time
 from contextlib import suppress

@@ -1,17 +1,16 @@
 """Laws of batches: each member alone, and groups in another order."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.law import NOTHING, Law
+from refssm.conformance.checks.law import NOTHING, law
 from refssm.conformance.judging.verdict import Verdict, worst_of
 
 
+@law(owed=lambda op: any(op.batch_axes))
 def batch(candidate: Candidate, case: Case) -> Verdict:
-    """Each member of a batch has the outputs that it has alone."""
+    """Each member of a batch has the same outputs as when it is called alone."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
     shape = op.batch_shape(*arrays)
     if candidate.sliced:
@@ -45,16 +44,12 @@ def _member(a, rank, batch_rank, axis, i):
     return np.ascontiguousarray(np.take(a, [i], axis=own))
 
 
-BATCH = Law(
-    name="batch",
-    sentence="Each member of a batch has the same outputs as when it is called alone.",
-    hold=batch,
-    owed=lambda op: any(op.batch_axes),
-)
-
-
+@law(owed=lambda op: "g" in op.batch_names)
 def group(candidate: Candidate, case: Case) -> Verdict:
-    """Groups in reversed order give outputs in reversed order; each group has its own B and C."""
+    """If the groups that share B and C are reordered, so are the outputs.
+
+    Groups in reversed order give outputs in reversed order; each group has its own B and C.
+    """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     if case.batch["g"] < 2:
         return NOTHING
@@ -72,11 +67,3 @@ def group(candidate: Candidate, case: Case) -> Verdict:
         limit = limits[j].moved(lambda a: np.flip(a, place))
         verdicts.append(candidate.grader.agree(arrays, y, back, bounds[j], limit, output=j))
     return worst_of(verdicts)
-
-
-GROUP = Law(
-    name="group",
-    sentence="If the groups that share B and C are reordered, so are the outputs.",
-    hold=group,
-    owed=lambda op: "g" in op.batch_names,
-)

@@ -1,7 +1,5 @@
 """`--against old.py`: judge a new and an old implementation on the same cases."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 

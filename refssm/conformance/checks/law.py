@@ -1,12 +1,12 @@
 """Rules as records: all that the judge knows of one check, for any operator and type.
 
-To add a law, write its function and its record in one file, and list the record in `laws.py`.
+To add a law, decorate its function with `law`, and list it in `laws.py`.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from inspect import getdoc
+from typing import Any
 
 import numpy as np
 
@@ -104,6 +104,21 @@ class Law(Rule):
         if self.cuts and op.leading in where.sizes:
             return f"tries other sizes {op.leading}, which `where` limits"
         return ""
+
+
+def law(**how) -> Callable[[Judge], Law]:
+    """A decorator: a law with the function's name, whose sentence begins its docstring."""
+    return lambda hold: Law(**_told(hold), **how)
+
+
+def conduct(**how) -> Callable[[Judge], Conduct]:
+    """The same for a rule about arguments."""
+    return lambda hold: Conduct(**_told(hold), **how)
+
+
+def _told(hold: Judge) -> dict[str, Any]:
+    sentence = (getdoc(hold) or "").partition("\n\n")[0]
+    return {"name": hold.__name__, "sentence": " ".join(sentence.split()), "hold": hold}
 
 
 def hold(rule: Law | Conduct, candidate: Candidate, case: Case) -> Verdict:

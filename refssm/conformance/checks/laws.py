@@ -1,25 +1,23 @@
 """All laws, in the order in which they are checked: those that find most come first."""
 
-from __future__ import annotations
-
 from refssm._declaration.operator import Operator
-from refssm.conformance.checks.batch_laws import BATCH, GROUP
+from refssm.conformance.checks.batch_laws import batch, group
 from refssm.conformance.checks.law import Law
-from refssm.conformance.checks.linear_laws import ADDITIVE, SCALING, ZERO
-from refssm.conformance.checks.special_values import NAN
-from refssm.conformance.checks.time_laws import CAUSAL, PREFIX, SHIFT, SPLIT
+from refssm.conformance.checks.linear_laws import additive, scaling, zero
+from refssm.conformance.checks.special_values import nan
+from refssm.conformance.checks.time_laws import causal, prefix, shift, split
 
 LAWS: tuple[Law, ...] = (
-    SPLIT,
-    NAN,
-    PREFIX,
-    ADDITIVE,
-    SCALING,
-    ZERO,
-    CAUSAL,
-    SHIFT,
-    BATCH,
-    GROUP,
+    split,
+    nan,
+    prefix,
+    additive,
+    scaling,
+    zero,
+    causal,
+    shift,
+    batch,
+    group,
 )
 
 

@@ -1,7 +1,5 @@
 """Laws of linear operators: sums, powers of two, zero; and exact integers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +8,7 @@ from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.law import Law
+from refssm.conformance.checks.law import law
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.grading import inexact
 from refssm.conformance.judging.verdict import Verdict, worst_of
@@ -35,8 +33,18 @@ def linear_arguments(op: Operator) -> set[str]:
     return {name for group, _ in op.linear_in for name in group}
 
 
+@law(
+    owed=linear,
+    tame=True,
+    touches=linear_arguments,
+    halves=("float16", "bfloat16"),  # their sums of inputs would be rounded
+)
 def additive(candidate: Candidate, case: Case) -> Verdict:
-    """f(x₁ + x₂) = f(x₁) + f(x₂) in the arguments in which the operator is linear."""
+    """Where the operator is linear, the output of a sum is the sum of the outputs, within
+    tolerance.
+
+    f(x₁ + x₂) = f(x₁) + f(x₂).
+    """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     verdicts = []
     for group, outputs in op.linear_in:
@@ -69,20 +77,17 @@ def _shuffled(a, case, stream):
     return case.generator(200 + stream).permutation(a.ravel()).reshape(a.shape)
 
 
-ADDITIVE = Law(
-    name="additive",
-    sentence="Where the operator is linear, the output of a sum is the sum of the outputs, "
-    "within tolerance.",
-    hold=additive,
+@law(
     owed=linear,
     tame=True,
     touches=linear_arguments,
-    halves=("float16", "bfloat16"),  # their sums of inputs would be rounded
+    halves=("float16",),  # float16 has few exponents
 )
-
-
 def scaling(candidate: Candidate, case: Case) -> Verdict:
-    """f(2^k x) = 2^k f(x), bit by bit, because only exponents change.
+    """Where the operator is linear, input times a power of two gives output times that power, bit
+    by bit.
+
+    f(2^k x) = 2^k f(x), because only exponents change.
 
     Only within tolerance where the contract's `scales_exactly` is false: the number of squarings of
     an exponential may depend on the whole norm, and states may underflow where only a norm is
@@ -159,20 +164,9 @@ def _scaled(gauge: Gauge, factor: float) -> Gauge:
     return gauge.moved(lambda a: a * factor)
 
 
-SCALING = Law(
-    name="scaling",
-    sentence="Where the operator is linear, input times a power of two gives output times that "
-    "power, bit by bit.",
-    hold=scaling,
-    owed=linear,
-    tame=True,
-    touches=linear_arguments,
-    halves=("float16",),  # float16 has few exponents
-)
-
-
+@law(owed=linear, tame=True, touches=linear_arguments)
 def zero(candidate: Candidate, case: Case) -> Verdict:
-    """Zero input gives zero output, exactly."""
+    """Where the operator is linear, zero input gives zero output, bit by bit."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
     for group, outputs in op.linear_in:
         nothing = [
@@ -183,16 +177,6 @@ def zero(candidate: Candidate, case: Case) -> Verdict:
             if not np.array_equal(ys[j], np.zeros_like(ys[j])):
                 return inexact(op, ys[j], np.zeros_like(ys[j]), "zero input: ", j)
     return Verdict("A")
-
-
-ZERO = Law(
-    name="zero",
-    sentence="Where the operator is linear, zero input gives zero output, bit by bit.",
-    hold=zero,
-    owed=linear,
-    tame=True,
-    touches=linear_arguments,
-)
 
 
 def integers(candidate: Candidate, arrays, statics, ys, gauge: Gauge) -> Verdict | None:

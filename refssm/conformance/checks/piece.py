@@ -1,7 +1,5 @@
 """Up to ten consecutive cases of a check; any process may judge them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from hashlib import blake2b

@@ -1,7 +1,5 @@
 """NaN, infinity, overflow and poles: outputs have them where the formula does, and nowhere else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,24 +9,11 @@ from refssm._declaration.operator import Operator
 from refssm.catalog import from_state
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.law import NOTHING, Arguments, Law
+from refssm.conformance.checks.law import NOTHING, Arguments, law
 from refssm.conformance.judging.verdict import Verdict, kind_of, worst_of
 from refssm.domains import DISCRETE
 
 GROWTH, LITTLE = 2.0**20, 2.0**3  # float32, and float16, overflow after about six steps
-
-
-def nan(candidate: Candidate, case: Case) -> Verdict:
-    """Judge one special value at a time, of all that the operator allows; stop at a failure."""
-    verdicts = [NOTHING]
-    for arrays, what, start in poisons(candidate.op, case):
-        verdict = at(candidate, *candidate.narrowed(arrays, case.statics), start)
-        if not verdict.ok:
-            message = f"with {what}: {verdict.message}"
-            return replace(verdict, message=message, kind=verdict.failure[1])
-        # every entry is NaN or infinite, and in the right place
-        verdicts.append(replace(verdict, grade="A") if verdict.grade == "-" else verdict)
-    return worst_of(verdicts)
 
 
 def failing(candidate: Candidate, case: Case) -> Arguments:
@@ -215,11 +200,7 @@ def _with(case: Case, i: int, place, value) -> list[np.ndarray]:
     return arrays
 
 
-NAN = Law(
-    name="nan",
-    sentence="NaN and infinity appear exactly where the formula gives them: special inputs, "
-    "overflow, poles.",
-    hold=nan,
+@law(
     at=at,
     failing=failing,
     special=True,
@@ -227,3 +208,18 @@ NAN = Law(
     tame=True,
     touches=lambda op: list(op.inputs),
 )
+def nan(candidate: Candidate, case: Case) -> Verdict:
+    """NaN and infinity appear exactly where the formula gives them: special inputs, overflow,
+    poles.
+
+    It judges one special value at a time, of all that the operator allows, and stops at a failure.
+    """
+    verdicts = [NOTHING]
+    for arrays, what, start in poisons(candidate.op, case):
+        verdict = at(candidate, *candidate.narrowed(arrays, case.statics), start)
+        if not verdict.ok:
+            message = f"with {what}: {verdict.message}"
+            return replace(verdict, message=message, kind=verdict.failure[1])
+        # every entry is NaN or infinite, and in the right place
+        verdicts.append(replace(verdict, grade="A") if verdict.grade == "-" else verdict)
+    return worst_of(verdicts)

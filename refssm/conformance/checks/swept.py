@@ -1,7 +1,5 @@
 """What the search of a check has found: verdicts by case, and distinct failures, worst first."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from refssm.conformance.cases.case import Case

@@ -1,7 +1,5 @@
 """Laws of time: outputs for a shorter, changed, divided or delayed input."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from refssm._declaration.adapted import adapted, adapters_of
@@ -11,7 +9,7 @@ from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.windows import at_length, cut, in_window, time_axes, timed, windowed
-from refssm.conformance.checks.law import NOTHING, Law
+from refssm.conformance.checks.law import NOTHING, law
 from refssm.conformance.checks.linear_laws import linear_arguments
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.verdict import Verdict, worst_of
@@ -31,6 +29,7 @@ def _points(case: Case, length: int) -> list[int]:
     return sorted(points | ({64 * int(rng.integers(1, blocks + 1))} if blocks else set()))
 
 
+@law(owed=lambda op: "causal" in op.traits, cuts=True)
 def prefix(candidate: Candidate, case: Case) -> Verdict:
     """The outputs of a shortened input are the first outputs of the whole input."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
@@ -49,15 +48,7 @@ def prefix(candidate: Candidate, case: Case) -> Verdict:
     return worst_of(verdicts)
 
 
-PREFIX = Law(
-    name="prefix",
-    sentence="The outputs of a shortened input are the first outputs of the whole input.",
-    hold=prefix,
-    owed=lambda op: "causal" in op.traits,
-    cuts=True,
-)
-
-
+@law(owed=lambda op: "causal" in op.traits and bool(timed(op)), touches=timed)
 def causal(candidate: Candidate, case: Case) -> Verdict:
     """Changing later inputs does not change earlier outputs."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
@@ -93,51 +84,6 @@ def _future_changed(a, axis, k, factor):
 def _same_past(op, arrays, changed, k):
     pasts = (cut(op, x, slice(0, k)) for x in (arrays, changed))
     return all(np.array_equal(a, b) for a, b in zip(*pasts, strict=True))
-
-
-CAUSAL = Law(
-    name="causal",
-    sentence="Changing later inputs does not change earlier outputs.",
-    hold=causal,
-    owed=lambda op: "causal" in op.traits and bool(timed(op)),
-    touches=timed,
-)
-
-
-def split(candidate: Candidate, case: Case) -> Verdict:
-    """Cut a scan in two and pass the state to its `_from` or `_stateful` form: same outputs.
-
-    A `_from` form returns the states themselves; a `_stateful` form returns y and the last state.
-    """
-    op, (arrays, statics) = candidate.op, candidate.given(case)
-    ys, gauges = candidate.results(arrays, statics), candidate.grader.expect(arrays, statics)
-    other, verdicts = _going_on(op), [NOTHING]
-    assert other is not None
-    taken = {offer.name: offer.adapters for offer in candidate.worker.found}
-    if taken.get(other.name) != candidate.offer.adapters:
-        return NOTHING  # the state's form takes other parameters
-    for k in _points(case, ys[0].shape[-len(op.output_dims[0])]):
-        head = cut(op, arrays, slice(0, k))
-        try:
-            carried = _carried(candidate, other, head, statics, ys[0], k)
-            later = _driving(op, other, cut(op, arrays, slice(k, None)))
-            pieces, fewer = candidate.narrowed([*later, *carried], statics, other)
-            tail = candidate.results(pieces, fewer, op=other)
-        except Declined:
-            continue
-        bounds = candidate.grader.expect(pieces, fewer, other)
-        rank = len(op.output_dims[0])
-        window = slice(k, k + tail[0].shape[-rank])
-        kept, whole = in_window(op, ys[0], window), windowed(op, gauges[0], window)
-        verdicts.append(
-            candidate.grader.agree(arrays, tail[0], kept, bounds[0], whole, through=True)
-        )
-        for j in op.state_outputs if window.stop == ys[0].shape[-rank] else ():
-            bound = bounds[j], gauges[j]
-            verdicts.append(
-                candidate.grader.agree(arrays, tail[j], ys[j], *bound, output=j, through=True)
-            )
-    return worst_of(verdicts)
 
 
 def _carried(candidate: Candidate, other: Operator, head, statics, y, k) -> list[np.ndarray]:
@@ -192,20 +138,55 @@ def _state(op: Operator) -> list[str]:
     return [*other.inputs][-states_in(other) :] if other else []
 
 
-SPLIT = Law(
-    name="split",
-    sentence="A scan that is cut anywhere and continued from its state by the `_from` or "
-    "`_stateful` form gives the outputs of the whole scan.",
-    hold=split,
+@law(
     owed=lambda op: "state" in op.traits and resumed(op) is not None,
     touches=_state,
     cuts=True,
     needs=_other,
 )
+def split(candidate: Candidate, case: Case) -> Verdict:
+    """A scan that is cut anywhere and continued from its state by the `_from` or `_stateful` form
+    gives the outputs of the whole scan.
+
+    A `_from` form returns the states themselves; a `_stateful` form returns y and the last state.
+    """
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    ys, gauges = candidate.results(arrays, statics), candidate.grader.expect(arrays, statics)
+    other, verdicts = _going_on(op), [NOTHING]
+    assert other is not None
+    taken = {offer.name: offer.adapters for offer in candidate.worker.found}
+    if taken.get(other.name) != candidate.offer.adapters:
+        return NOTHING  # the state's form takes other parameters
+    for k in _points(case, ys[0].shape[-len(op.output_dims[0])]):
+        head = cut(op, arrays, slice(0, k))
+        try:
+            carried = _carried(candidate, other, head, statics, ys[0], k)
+            later = _driving(op, other, cut(op, arrays, slice(k, None)))
+            pieces, fewer = candidate.narrowed([*later, *carried], statics, other)
+            tail = candidate.results(pieces, fewer, op=other)
+        except Declined:
+            continue
+        bounds = candidate.grader.expect(pieces, fewer, other)
+        rank = len(op.output_dims[0])
+        window = slice(k, k + tail[0].shape[-rank])
+        kept, whole = in_window(op, ys[0], window), windowed(op, gauges[0], window)
+        verdicts.append(
+            candidate.grader.agree(arrays, tail[0], kept, bounds[0], whole, through=True)
+        )
+        for j in op.state_outputs if window.stop == ys[0].shape[-rank] else ():
+            bound = bounds[j], gauges[j]
+            verdicts.append(
+                candidate.grader.agree(arrays, tail[j], ys[j], *bound, output=j, through=True)
+            )
+    return worst_of(verdicts)
 
 
+@law(
+    owed=lambda op: "time-invariant" in op.traits,
+    touches=lambda op: linear_arguments(op) or timed(op),
+)
 def shift(candidate: Candidate, case: Case) -> Verdict:
-    """An input delayed by some steps gives the output delayed by as many steps.
+    """An input delayed by some steps gives the output delayed by the same number of steps.
 
     If the operator is linear in the input, the output is 0 until then; otherwise only the output
     from then on is compared.
@@ -241,12 +222,3 @@ def _delayed(a, axis, k):
     a = np.moveaxis(a, axis, 0)
     late = np.concatenate([np.zeros_like(a[:k]), a[: a.shape[0] - k]])
     return np.ascontiguousarray(np.moveaxis(late, 0, axis))
-
-
-SHIFT = Law(
-    name="shift",
-    sentence="An input delayed by some steps gives the output delayed by the same number of steps.",
-    hold=shift,
-    owed=lambda op: "time-invariant" in op.traits,
-    touches=lambda op: linear_arguments(op) or timed(op),
-)

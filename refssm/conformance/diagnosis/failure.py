@@ -20,8 +20,7 @@ from refssm.conformance.cases.drawing import SIZES
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.diagnosis.hints import flushed, in_tf32, in_wider, masked, verdict_on
-from refssm.conformance.diagnosis.kept_failure import STORY, story
-from refssm.conformance.diagnosis.script import failing_call, script
+from refssm.conformance.diagnosis.script import STORY, failing_call, script, story
 from refssm.conformance.diagnosis.simplest import show, simplified
 from refssm.conformance.file_errors import make_folder, whole
 from refssm.conformance.judging.evidence import gathered

@@ -1,7 +1,5 @@
 """Hints on the cause of a failure: the same case judged in another way."""
 
-from __future__ import annotations
-
 from copy import copy
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """What the wrong entries of a failure have in common, if no planted bug has the same outputs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from refssm._declaration.operator import Operator

@@ -1,7 +1,5 @@
 """The outputs of a failing call that have wrong entries, and where these are."""
 
-from __future__ import annotations
-
 from math import gcd
 
 import numpy as np

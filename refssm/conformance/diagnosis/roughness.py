@@ -5,8 +5,6 @@ it changes by a few hundredths of itself. A rounding error is another one wherev
 number is, so it changes by as much as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ outputs are at least twice as near to the bug's as to the right ones. Rounding e
 program are about as far from both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace

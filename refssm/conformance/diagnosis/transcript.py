@@ -1,7 +1,5 @@
 """Record the calls of an implementation during a check, and their outcomes; judge one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from copy import copy
 from dataclasses import dataclass

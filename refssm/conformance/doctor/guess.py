@@ -3,8 +3,6 @@
 The axes of an operator are tried in the layouts that public code has, the likeliest first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations

@@ -3,8 +3,6 @@
 A word of the query counts as much as it is rare, times the weight of the place where it stands.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The doctor's report, and the tests that it writes."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from shlex import quote

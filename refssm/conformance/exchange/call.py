@@ -5,8 +5,6 @@ a.npy, b.npy    the arguments, C order, little-endian; for a gradient the cotang
 x.npy           the output that the program writes
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field

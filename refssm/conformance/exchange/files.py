@@ -1,7 +1,5 @@
 """.npy files of other programs: plain writing, and reading with a one-sentence error."""
 
-from __future__ import annotations
-
 import hashlib
 import warnings
 from pathlib import Path

@@ -3,8 +3,6 @@
 An error is one sentence: the file, the place in it, the wanted and the actual value.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator

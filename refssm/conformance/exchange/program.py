@@ -5,8 +5,6 @@ apply: failures are shrunk, and the law `split` uses the program's own state. A 
 without a shell and with a time limit; a failure is one sentence.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -4,8 +4,6 @@ The checks run as always, with refssm's own reference as the implementation; eve
 make becomes a folder. `refssm cases judge` runs the checks again and finds the outputs there.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -23,7 +21,7 @@ from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.checks import GRADIENT, Check
 from refssm.conformance.checks.sweep import sweep
-from refssm.conformance.exchange import files, tolerances
+from refssm.conformance.exchange import files, judging
 from refssm.conformance.exchange.call import TypedCall, described
 from refssm.conformance.exchange.manifest import CHECKS, FORMAT, NAME, VERSION
 from refssm.conformance.judging.certificate import certified
@@ -214,16 +212,16 @@ class Writer:
         self, folder: Path, check, call: TypedCall, layout, one, gauged, standard, exact
     ) -> dict:
         """The manifest's record of a folder; writes expected values and allowed errors."""
-        entrywise, op = tolerances.entrywise(call.op, gauged), call.op
+        entrywise, op = judging.entrywise(call.op, gauged), call.op
         most: list = [None] * len(gauged)
         if entrywise and not check.rule.special:
-            most = tolerances.largest_errors(call, one.arrays, gauged, standard, exact=exact)
+            most = judging.largest_errors(call, one.arrays, gauged, standard, exact=exact)
         usual = canonical(op)
         axes = usual.outputs if not call.vjp else _of_gradients(op, usual.inputs)
         outputs = []
         for slot, gauge, bound, own in zip(call.outputs, gauged, most, axes, strict=True):
             stem = slot.file.removesuffix(".npy")
-            stored = {"want": tolerances.nearest(gauge.value), "allowed": bound}
+            stored = {"want": judging.nearest(gauge.value), "allowed": bound}
             told = _told(slot)
             for what, a in stored.items():
                 name = f"{stem}.{what}.npy"
@@ -233,7 +231,7 @@ class Writer:
                 told[what] = None if a is None else _stored(folder / name)
             outputs.append(told)
         if entrywise:
-            tolerances.save(folder, gauged)
+            judging.save(folder, gauged)
         inputs = [
             {**_told(slot), "sha256": files.digest(folder / slot.file)} for slot in call.inputs
         ]
@@ -248,7 +246,7 @@ class Writer:
             **({"merged": dict(call.sizes)} if call.sizes else {}),
             "inputs": inputs,
             "outputs": outputs,
-            "gauge": _stored(folder / tolerances.GAUGE) if entrywise else None,
+            "gauge": _stored(folder / judging.GAUGE) if entrywise else None,
         }
 
     def _manifest(self) -> None:

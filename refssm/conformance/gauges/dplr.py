@@ -11,8 +11,6 @@ D_n(z_j) changes the spectrum by 2 Y_n X_n, with X = S⁻¹B and Y = S⁻ᵀC̃.
 registers the rules.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ through the exact sum as moduli; its own roundings are measured in norm, as by t
 SPECTRUM (`transforms.py`). Importing this module registers the rules.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import erf, expit
 

@@ -12,8 +12,6 @@ functions are in `rules.py` and in the files of operator families; a function wi
 TypeError.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Gauges as arrays, to keep them on disk."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any

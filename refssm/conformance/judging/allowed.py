@@ -1,7 +1,5 @@
 """How large the errors of one output may be for each grade: decided here, once for each result."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """The judge checks itself, and each reference against its oracle, before it judges others."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import cache
 

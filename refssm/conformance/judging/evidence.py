@@ -3,8 +3,6 @@
 It is kept only if `Settings.evidence` is set, and never written to JSON.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -3,19 +3,23 @@
 A: within K0, as of a straightforward program; B: within K1, as of a backward stable one; N: "right
 in norm", as of differences of cumulative sums (`cancelling.py`); C: as of TF32 or float16
 arithmetic; F: anything else. A, B and N pass.
-"""
 
-from __future__ import annotations
+Grade N, "right in norm": entries that cancel in differences of cumulative sums.
+
+Such a program keeps the digits of the largest entries of a row of time, not those of entries that
+are much smaller. Its bounds are those of the operator's cumulated form (`gauges/cumulated/`),
+entry by entry; no entry borrows from another member of the batch, another head or channel.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import floor, log2
 
 import numpy as np
 
 from refssm._declaration.operator import Operator
 from refssm.conformance.gauges.gauge import Cumulated, Gauge
-from refssm.conformance.judging.allowed import decided, gross, least_size
-from refssm.conformance.judging.cancelling import right_in_norm
+from refssm.conformance.judging.allowed import Bounds, decided, gross, least_size
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.invariants import grade_invariants
 from refssm.conformance.judging.verdict import (
@@ -42,6 +46,51 @@ from refssm.conformance.judging.wrong_entries import (
 from refssm.conformance.judging.wrong_entries import CLASSES as OF_CLASS
 from refssm.conformance.number_types import judged_type
 from refssm.conformance.standard import HALF_PRECISION, Standard
+
+
+def right_in_norm(error, value, bounds: Bounds, judged, standard: Standard, dims, notes) -> Verdict:
+    """The verdict on an output whose errors are all within N, but not all within A or B.
+
+    `error` is |ŷ − y| of each entry, and `dims` names its axes.
+    """
+    assert bounds.n is not None
+    if says_nothing(value, bounds.n, judged):
+        return Verdict("-", notes=(*notes, BEYOND))
+    size, error = (np.where(judged, a, 0.0) for a in (np.abs(value).astype(float), error))
+    with np.errstate(all="ignore"):
+        ratio = np.where(error > 0, standard.room * error / bounds.n, 0.0)
+        place = np.unravel_index(
+            np.argmax(np.where(error > 0, error / bounds.own, 0.0)), error.shape
+        )
+    row = _row(error.shape, place, dims)
+    largest, smallest = _right_bits(np.ravel(error[row]), np.ravel(size[row]), -log2(standard.u))
+    bits = f"{smallest} bit" + "s" * (smallest != 1)
+    message = f"cancels: {largest} bits of the largest entry of its row, {bits} of the smallest"
+    return Verdict("N", float(ratio.max()), smallest, message, notes, allowed=standard.room)
+
+
+def _row(shape, place, dims) -> tuple:
+    """The index of the row of time through `place`; of its last axis if there is no time."""
+    if not shape:
+        return ()
+    axis = dims.index("l") - len(dims) if "l" in dims else -1
+    return tuple(slice(None) if i == axis % len(shape) else int(p) for i, p in enumerate(place))
+
+
+def _right_bits(error, size, most: float) -> tuple[int, int]:
+    """How many bits of a row's largest entry are right, and the fewest of any of its entries."""
+    pairs = ((error.max(), size.max()), *zip(error, size, strict=True))
+    largest, *others = (floor(_bits(e, s, most)) for e, s in pairs)
+    return largest, min(others)
+
+
+def _bits(error, size, most: float) -> float:
+    """Right bits of a number of this size."""
+    if not error:
+        return most
+    # the quotient of a subnormal number and a large error would be 0, which has no logarithm
+    return min(most, max(0.0, log2(size) - log2(error))) if size else 0.0
+
 
 HEADROOM = 2.0**10  # other programs may have that much larger intermediate results
 

@@ -6,8 +6,6 @@ these choices changes. Two invariants are compared in the Frobenius norm, spectr
 matching.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from refssm._declaration.contract import Invariant

@@ -13,8 +13,6 @@ bytes, until the next adds up. Where nothing can be written, nothing is kept.
 The environment variable `REFSSM_CACHE_DIR` says where `<cache>` is.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

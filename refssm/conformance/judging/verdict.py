@@ -1,7 +1,5 @@
 """A verdict, and functions to reach one: shape and type, NaN and infinity, the worst of several."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import numpy as np

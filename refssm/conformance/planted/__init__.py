@@ -4,8 +4,6 @@ They test the judge: if the check lets a bug pass, the judge has a defect. A run
 failure is compared with them, and the one with the same outputs is named in the report.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

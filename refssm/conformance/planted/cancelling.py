@@ -5,8 +5,6 @@ conjugate, each also in the smallest channel alone, maybe 1e-6 of the others. Th
 gradients of the decays; a dropped term also changes the outputs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from refssm._declaration.arguments import several
@@ -43,12 +41,9 @@ def _planted(op: Operator) -> Planting:
     conjugated = _conjugated(op, turned)
     rows = (
         ("decay_unconjugated", "the conjugate of the decay's gradient", conjugated),
-        (
-            "decay_unconjugated_in_smallest",
-            f"the same {told}",
-            _if_smallest(op, turned, conjugated),
-        ),
-    )
+        ("decay_unconjugated_in_smallest", f"the same {told}",
+         _if_smallest(op, turned, conjugated)),
+    )  # fmt: skip
     planting.plant(*rows, by="gradient[complex64]")
     dropped = _inputs_dropped(op)
     planting.plant(

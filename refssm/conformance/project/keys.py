@@ -1,7 +1,5 @@
 """The keys of `[tool.refssm]`: what each wants, and how its value is read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ Values are validated before anything runs; an error is one sentence with the fil
 wanted and the actual value.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib

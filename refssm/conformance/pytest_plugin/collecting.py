@@ -3,8 +3,6 @@
 These are its checks, those that the profile leaves out, and a mark that is wrong.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from functools import cached_property
@@ -176,7 +174,7 @@ class Failed(AssertionError):
 def _told(result, over: str) -> str:
     """The lines of a failed check, or of a known failure whose entry has expired."""
     from refssm.conformance.report.verdict import headline
-    from refssm.conformance.running.in_process import text
+    from refssm.conformance.running.session import text
 
     if not result.failed:
         return f"{over}; it passes now: remove it"
@@ -298,8 +296,7 @@ class Implementation(pytest.Collector):
     @cached_property
     def trial(self):
         """The implementation as a trial of the judge; _Wrong for a wrong mark."""
-        from refssm.conformance.running.in_process import session_of
-        from refssm.conformance.running.session import trials_of
+        from refssm.conformance.running.session import session_of, trials_of
 
         told = {k: v for k, v in self.mark.kwargs.items() if k not in OPTIONS}
         by_hand = told.pop("vjp") if callable(told.get("vjp")) else None

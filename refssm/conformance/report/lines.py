@@ -1,7 +1,5 @@
 """Results as lines: verdict, check, grade, ratio, bits, cases; below a failure, what to do next."""
 
-from __future__ import annotations
-
 import math
 import platform
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ The verdict; the failures, each in full once and in short where it is the same i
 line for each operator that passed; what was skipped; what no check tested; how the run was made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 

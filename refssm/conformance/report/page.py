@@ -4,8 +4,6 @@ Names, paths and messages come from other people, so the template escapes everyt
 own style, script and pictures; a policy in the page makes the browser refuse all else.
 """
 
-from __future__ import annotations
-
 import math
 from base64 import b64encode
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Results as JSON: one document per run; numbers are finite or null, see results.schema.json."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict, replace

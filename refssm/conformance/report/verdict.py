@@ -4,8 +4,6 @@ A failure is said in a few words, too: in the summary of a test suite, a line is
 terminal's width.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The first calls of an implementation: which types it accepts, and how it must be called."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import copy
 from functools import cached_property

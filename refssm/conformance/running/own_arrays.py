@@ -1,7 +1,5 @@
 """Judge on the author's own arrays: `refssm verify … --inputs batch.npz`."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -29,7 +27,7 @@ from refssm.conformance.checks.checks import (
 )
 from refssm.conformance.checks.law import Rule
 from refssm.conformance.diagnosis.failure import CANONICAL
-from refssm.conformance.diagnosis.kept_failure import STORY
+from refssm.conformance.diagnosis.script import STORY
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.result import Result

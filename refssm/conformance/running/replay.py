@@ -1,7 +1,5 @@
 """Judge a saved failure again: by the same check, on the same arrays or the same case."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +8,7 @@ import numpy as np
 
 from refssm.conformance.calling.candidate import Broken
 from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.diagnosis.kept_failure import case_of
+from refssm.conformance.diagnosis.script import case_of
 from refssm.conformance.judging.certificate import certified
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict

@@ -1,7 +1,5 @@
 """Which checks of an implementation are run, in which types, with how many cases."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property

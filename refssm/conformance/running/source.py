@@ -1,7 +1,5 @@
 """The source of pieces that other processes judged; the one here has none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple

@@ -7,8 +7,6 @@ layer has worked is ended, and so is one in which two threads call its workqueue
 `each_on_one_core` computes each item of a list on one core, whose caches keep its arrays.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections import deque

@@ -5,8 +5,6 @@ the batch. Their running averages take the batch's place after training, in
 `fixed(ops, p, averages, x)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

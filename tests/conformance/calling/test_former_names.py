@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from judging import LATE, plugin, run
 
-from refssm.conformance.diagnosis.kept_failure import STORY
+from refssm.conformance.diagnosis.script import STORY
 from refssm.subjects import former
 from refssm.subjects.clones import CLONES
 from refssm.subjects.libraries import KERNELS, MODULES, SUBJECTS

@@ -16,7 +16,7 @@ from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.law import hold
-from refssm.conformance.checks.time_laws import SPLIT
+from refssm.conformance.checks.time_laws import split
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare
 from refssm.conformance.running.session import results_of
@@ -92,7 +92,7 @@ def test_split_compares_the_last_state_of_the_whole_with_that_of_the_pieces():
     for forward, ok in ((stateful, True), (whole_off, False)):
         given = Found(SELECTIVE_SCAN_STATEFUL, forward, None)
         candidate = Candidate(SELECTIVE_SCAN_STATEFUL, InProcess([given]), given.offer)
-        verdict = hold(SPLIT, candidate, case)
+        verdict = hold(split, candidate, case)
         assert verdict.ok == ok
         assert ok or "worst x[" in verdict.message
 

@@ -9,14 +9,14 @@ from refssm.cauchy import CAUCHY_KERNEL
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.checks import types_of
 from refssm.conformance.gauges.contracts import bounds
-from refssm.conformance.judging import enclosed, expected
+from refssm.conformance.judging import expected
 from refssm.conformance.judging.certificate import certify
-from refssm.conformance.judging.enclosed import enclosed_values
+from refssm.conformance.judging.expected import enclosed_values
 from refssm.scan import LINEAR_SCAN
 from refssm.ssd import SSD_QUADRATIC, SSD_RECURRENT, SSD_STEP
 
 U = 2.0**-53
-QUICK = [op for op in OPERATORS if enclosed._quick(op)]
+QUICK = [op for op in OPERATORS if expected._quick(op)]
 PARAMETERS = (
     [log_dt()], [neg_exp("w")], [neg_softplus("w")], [halves()],
     [log_dt(), neg_exp("w"), halves()],
@@ -65,7 +65,7 @@ def test_values_from_balls_are_those_of_the_oracle(op):
         for y, exact, gauge in zip(values, right, gauged, strict=True):
             assert y.shape == exact.shape
             assert y.dtype == exact.dtype
-            assert (np.abs(y - exact) <= 2 * enclosed.TIGHT * U * gauge.k0).all()
+            assert (np.abs(y - exact) <= 2 * expected.TIGHT * U * gauge.k0).all()
 
 
 def test_steps_and_rates_of_a_whole_scan_have_the_enclosure_of_the_scan():
@@ -85,7 +85,7 @@ def test_adapters_of_all_kinds_have_enclosures():
 
 def test_balls_that_are_too_large_are_not_used(monkeypatch):
     case, gauged = _case(CAUCHY_KERNEL, 1)
-    monkeypatch.setattr(enclosed, "BITS", (60,))
+    monkeypatch.setattr(expected, "BITS", (60,))
     assert enclosed_values(CAUCHY_KERNEL, case.arrays, case.statics, gauged, U) is None
 
 
@@ -104,7 +104,7 @@ def test_an_enclosure_that_adds_up_all_of_the_past_is_not_used():
 def test_without_flint_the_oracle_gives_the_same_values(monkeypatch):
     case, _ = _case(CAUCHY_KERNEL, 1)
     with_balls = expected.expect(CAUCHY_KERNEL, case.arrays)
-    monkeypatch.setattr(enclosed, "find_spec", lambda name: None)
+    monkeypatch.setattr(expected, "find_spec", lambda name: None)
     without = expected.expect(CAUCHY_KERNEL, case.arrays)
     assert (np.abs(with_balls[0].value - without[0].value) <= U**2 * without[0].k0 * 2048).all()
 

@@ -15,7 +15,7 @@ from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.written import packed, unpacked
-from refssm.conformance.judging import enclosed, expected, kept
+from refssm.conformance.judging import expected, kept
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
@@ -292,7 +292,7 @@ def test_a_residual_is_not_kept():
 
 
 def test_a_second_run_asks_no_oracle_and_gives_the_same_results(folder, monkeypatch):
-    monkeypatch.setattr(enclosed, "find_spec", lambda name: None)
+    monkeypatch.setattr(expected, "find_spec", lambda name: None)
     first, certified = _results(), len(list(folder.iterdir()))
     monkeypatch.setattr(expected, "_quickest", lambda *_: 1 / 0)
     monkeypatch.setattr(expected, "bounds", lambda *_, **__: 1 / 0)

@@ -10,9 +10,8 @@ from judging import judged
 
 from refssm.conformance.gauges import cumulated
 from refssm.conformance.judging.allowed import decided
-from refssm.conformance.judging.cancelling import _right_bits
 from refssm.conformance.judging.expected import expect
-from refssm.conformance.judging.grading import compare
+from refssm.conformance.judging.grading import _right_bits, compare
 from refssm.conformance.judging.verdict import Verdict, worst_of
 from refssm.conformance.planted.cancelling import beside_forms
 from refssm.conformance.standard import Standard

@@ -14,7 +14,7 @@ import pytest
 from judging import LATE, SCAN, plugin, run
 
 from refssm.command import code
-from refssm.command import page as command
+from refssm.command import written as command
 
 pytest.importorskip("jinja2", reason="the page is made by jinja2")
 pytest.importorskip("matplotlib", reason="its pictures are drawn by matplotlib")

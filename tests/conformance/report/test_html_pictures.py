@@ -19,7 +19,7 @@ from refssm.conformance.running.settings import Session, Settings
 pytest.importorskip("jinja2", reason="the page is made by jinja2")
 pytest.importorskip("matplotlib", reason="its pictures are drawn by matplotlib")
 
-from refssm.command import page as command
+from refssm.command import written as command
 from refssm.gallery import damage as gallery
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 from judging import SCAN, plugin, run
 
-from refssm.command import page as command
+from refssm.command import written as command
 from refssm.conformance import file_errors as writing
 from refssm.conformance.running import session
 

@@ -8,7 +8,7 @@ from inspect import signature
 import numpy as np
 import pytest
 
-from refssm.conformance.running.in_process import USUAL
+from refssm.conformance.running.session import USUAL
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 from refssm.testing import Budget, check, implements
 

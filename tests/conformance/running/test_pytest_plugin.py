@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-import refssm.conformance.running.in_process  # noqa: F401 - stays loaded from one inner run to the next
+import refssm.conformance.running.session  # noqa: F401 - stays loaded from one inner run to the next
 
 pytest_plugins = ["pytester"]
 

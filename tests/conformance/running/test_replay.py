@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from judging import SCAN, plugin, run
 
-from refssm.conformance.diagnosis.kept_failure import STORY
+from refssm.conformance.diagnosis.script import STORY
 
 # each check of a scan that loses its state, or lacks a gradient, in a different way
 LOSING = SCAN.replace("* state +", "* (state if k != 17 else 0) +")

@@ -5,8 +5,6 @@ aborts the interpreter on negative strides. The framework casts to 16-bit types,
 ml_dtypes to bfloat16; in the judge, float32 arrays hold their values.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from importlib.util import find_spec
 

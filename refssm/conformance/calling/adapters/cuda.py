@@ -1,7 +1,5 @@
 """What the adapters of CUDA arrays share: versions and flags as text, work for a busy stream."""
 
-from __future__ import annotations
-
 # entries of an array, and how often it is read and written: some 10 ms, during which a function
 # is called; work that does not wait for its stream comes too early
 BUSY, ROUNDS = 1 << 24, 200

@@ -1,7 +1,5 @@
 """NumPy: the arrays themselves and views of them; the base class of the other adapters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the doctor asks of the child: which functions a file has, and one call through a wrapper."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import re

@@ -4,8 +4,6 @@ A result that is kept by the identity or the address of an argument is the earli
 that is used again changes the earlier outputs.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Outputs that do not fit the declared layout: in words, and a layout that fits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations, pairwise, permutations

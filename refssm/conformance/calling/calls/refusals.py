@@ -1,7 +1,5 @@
 """Does a call that raised refuse a type, or is it an error? The texts of exceptions tell."""
 
-from __future__ import annotations
-
 import re
 
 from refssm.conformance.calling.one_call import Outcome

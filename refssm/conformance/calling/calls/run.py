@@ -1,7 +1,5 @@
 """How a call is made: forward or VJP, batched or slice by slice, and in which layout."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ Every message begins with a mark, so that bytes of a plug-in that writes to all 
 are noticed. A process that the child forks has its end closed: only the child can answer.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import socket

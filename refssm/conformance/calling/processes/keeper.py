@@ -9,8 +9,6 @@ daemon is found too; elsewhere the process group is killed and no more.
 It runs nothing of an author's and imports the standard library only, so it starts fast.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -1,7 +1,5 @@
 """A process that must not outlive the one that started it, however that ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """The end of what a program prints: read at once, so that it never waits; the rest is dropped."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading

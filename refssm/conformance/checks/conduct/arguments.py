@@ -4,8 +4,6 @@ Each check takes a candidate and one case and returns a verdict; where conventio
 libraries, the verdict passes with a note.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
@@ -23,12 +21,13 @@ from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.limits import holds_zero
 from refssm.conformance.cases.windows import shortened
 from refssm.conformance.checks.conduct.resized import large, other_values
-from refssm.conformance.checks.law import Conduct
+from refssm.conformance.checks.law import Conduct, conduct
 from refssm.conformance.judging.verdict import WRITTEN, Verdict, worst_of, wrong
 
 PASS = Verdict("A")
 
 
+@conduct(of_memory=True)
 def strides(candidate: Candidate, case: Case) -> Verdict:
     """Views with any strides give the outputs of contiguous arrays."""
     arrays, statics = candidate.given(case)
@@ -60,8 +59,9 @@ def _constant(a):
     return np.broadcast_to(a[:1] if a.ndim else a, a.shape).copy()
 
 
+@conduct(of_memory=True)
 def readonly(candidate: Candidate, case: Case) -> Verdict:
-    """Read-only arguments are accepted."""
+    """Arguments that may not be written to are accepted."""
     if "read-only" not in candidate.offer.views:
         return Verdict("-", notes=(f"{candidate.offer.framework} has no read-only arrays",))
     arrays, statics = candidate.given(case)
@@ -69,16 +69,20 @@ def readonly(candidate: Candidate, case: Case) -> Verdict:
     return candidate.grader.outputs(arrays, y, candidate.grader.expect(arrays, statics))
 
 
+@conduct()
 def unchanged(candidate: Candidate, case: Case) -> Verdict:
-    """The call does not write to its arguments."""
+    """A call does not write to its arguments."""
     return worst_of(
         _blame(candidate, outcome.changed, f"{at}the call wrote to its input", WRITTEN)
         for at, outcome in _outcomes(candidate, case)
     )
 
 
+@conduct(without_arguments=True, of_memory=True)
 def alias(candidate: Candidate, case: Case) -> Verdict:
-    """Outputs share no memory with arguments, nor with the outputs of other calls."""
+    """Outputs share no memory with arguments, nor with the outputs of other calls, also where they
+    have 128 kB or an argument is 0; a later call does not change them.
+    """
     if candidate.offer.immutable:
         return Verdict("-", notes=(f"{candidate.offer.framework} arrays cannot be written to",))
     outcomes = chain(_outcomes(candidate, case, beside_others=True), _of_zeros(candidate, case))
@@ -154,8 +158,9 @@ def _blame(candidate, positions, what, kind="") -> Verdict:
     return wrong(told, kind=kind) if positions else PASS
 
 
+@conduct()
 def shapes(candidate: Candidate, case: Case) -> Verdict:
-    """Inconsistent sizes raise an error; if they do not, the verdict passes with a note."""
+    """Sizes that disagree raise an error; code that accepts them gets a note."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
     refuse_unusable(op, candidate.outputs(arrays, statics))  # Broken if even the valid call fails
     for i, (name, dims) in enumerate(zip(op.inputs, op.input_dims, strict=True)):
@@ -174,8 +179,11 @@ def shapes(candidate: Candidate, case: Case) -> Verdict:
     return PASS
 
 
+@conduct(without_arguments=True)
 def empty(candidate: Candidate, case: Case) -> Verdict:
-    """Sizes of zero are accepted, with right outputs; if they are not accepted, there is a note."""
+    """Length zero and state size zero are accepted, with right outputs: the last state of an empty
+    piece is the first. Code that refuses them gets a note.
+    """
     op, (given, told) = candidate.op, candidate.given(case)
     refuse_unusable(op, candidate.outputs(given, told))
     # parameters have ranges of their own, which may exclude 0
@@ -217,41 +225,4 @@ def _about(what: str, verdict: Verdict) -> Verdict:
     return replace(verdict, message=what + verdict.message, kind=verdict.failure[1])
 
 
-STRIDES = Conduct(
-    name="strides",
-    sentence="Views with any strides give the outputs of contiguous arrays.",
-    hold=strides,
-    of_memory=True,
-)
-READONLY = Conduct(
-    name="readonly",
-    sentence="Arguments that may not be written to are accepted.",
-    hold=readonly,
-    of_memory=True,
-)
-UNCHANGED = Conduct(
-    name="unchanged",
-    sentence="A call does not write to its arguments.",
-    hold=unchanged,
-)
-ALIAS = Conduct(
-    name="alias",
-    sentence="Outputs share no memory with arguments, nor with the outputs of other calls, also "
-    "where they have 128 kB or an argument is 0; a later call does not change them.",
-    hold=alias,
-    without_arguments=True,
-    of_memory=True,
-)
-SHAPES = Conduct(
-    name="shapes",
-    sentence="Sizes that disagree raise an error; code that accepts them gets a note.",
-    hold=shapes,
-)
-EMPTY = Conduct(
-    name="empty",
-    sentence="Length zero and state size zero are accepted, with right outputs: the last state of "
-    "an empty piece is the first. Code that refuses them gets a note.",
-    hold=empty,
-    without_arguments=True,
-)
-ARGUMENTS: tuple[Conduct, ...] = (STRIDES, READONLY, UNCHANGED, ALIAS, SHAPES, EMPTY)
+ARGUMENTS: tuple[Conduct, ...] = (strides, readonly, unchanged, alias, shapes, empty)

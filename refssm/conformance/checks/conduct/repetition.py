@@ -10,8 +10,6 @@ result that changes from run to run cannot be debugged, and often comes from mem
 before it is written. Sums by atomic additions and by threads are the usual honest reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -22,7 +20,7 @@ from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.cotangents import cotangents_of
 from refssm.conformance.checks.conduct.resized import longer, other_values
-from refssm.conformance.checks.law import Conduct
+from refssm.conformance.checks.law import conduct
 from refssm.conformance.judging.verdict import Verdict, told_apart, worst_of, wrong
 from refssm.conformance.number_types import NumberType
 
@@ -34,8 +32,14 @@ KEYED = "is something kept that depends on it?"
 DECLARE = "if that is meant, as with atomic additions, declare deterministic=False"
 
 
+@conduct(without_arguments=True, between_calls=True)
 def repeat(candidate: Candidate, case: Case) -> Verdict:
-    """Twenty calls with the same input give the same outputs; also for a longer input."""
+    """Twenty calls with the same input give the same outputs, bit for bit; so do twenty with a
+    longer input. If `deterministic=False` is declared, differences within tolerance are a note.
+    New values in the arrays of an earlier call give the outputs of the new values, and so does a
+    new value of one argument alone. The VJP gives its gradients again after a forward call with
+    other values, of all arguments or of one.
+    """
     verdict = _repeated(candidate, case, "")
     if verdict.ok:
         verdict = worst_of([verdict, *_changed_alone(candidate, case)])
@@ -194,16 +198,3 @@ def _units(y: np.ndarray, other: np.ndarray, kind: NumberType) -> np.ndarray:
         size = np.maximum(np.maximum(np.abs(y), np.abs(other)), kind.tiny)
         far = np.abs(y - other) / np.ldexp(2 * kind.u, np.frexp(size)[1] - 1)
     return np.where(np.isnan(far), 0, far).astype(float)
-
-
-REPEAT = Conduct(
-    name="repeat",
-    sentence="Twenty calls with the same input give the same outputs, bit for bit; so do twenty "
-    "with a longer input. If `deterministic=False` is declared, differences within tolerance are a "
-    "note. New values in the arrays of an earlier call give the outputs of the new values, and so "
-    "does a new value of one argument alone. The VJP gives its gradients again after a forward "
-    "call with other values, of all arguments or of one.",
-    hold=repeat,
-    without_arguments=True,
-    between_calls=True,
-)

@@ -1,7 +1,5 @@
 """The case of a conduct check with other values, with more steps, or with a large output."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from math import prod

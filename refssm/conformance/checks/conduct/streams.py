@@ -5,11 +5,9 @@ the arguments when it is done. A function that launches on the default stream, o
 without waiting, reads them too early.
 """
 
-from __future__ import annotations
-
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.law import Conduct
+from refssm.conformance.checks.law import conduct
 from refssm.conformance.judging.verdict import Verdict, wrong
 
 WRONG = (
@@ -18,8 +16,9 @@ WRONG = (
 )
 
 
+@conduct()
 def stream(candidate: Candidate, case: Case) -> Verdict:
-    """The outputs are right, and finished, on whichever stream is current."""
+    """On a CUDA device the outputs are right, and finished, on whichever stream is current."""
     arrays, statics = candidate.given(case)
     wanted = candidate.grader.expect(arrays, statics)
     plain = candidate.grader.outputs(arrays, candidate.results(arrays, statics), wanted)
@@ -34,11 +33,3 @@ def stream(candidate: Candidate, case: Case) -> Verdict:
             raise
         return wrong(f"{WRONG}; {broken.verdict.message}")
     return plain if verdict.ok else wrong(f"{WRONG}; {verdict.message}", verdict.damage)
-
-
-STREAM = Conduct(
-    name="stream",
-    sentence="On a CUDA device the outputs are right, and finished, on whichever stream is "
-    "current.",
-    hold=stream,
-)

@@ -5,8 +5,6 @@ programs that exceed the bounds of the reference, but not those of this form, ge
 norm". The form is run on tracked arrays only if a result exceeds the first bounds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property

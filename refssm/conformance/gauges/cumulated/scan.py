@@ -1,7 +1,5 @@
 """Linear scans and diagonal systems with one decay per step, in any way of adding inputs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

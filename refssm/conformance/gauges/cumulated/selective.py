@@ -1,7 +1,5 @@
 """The selective scan and Mamba's scan, log a_t = dt_t A, in any way of adding decayed inputs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from refssm._numerics.broadcasting import unbroadcast_each, with_batch

@@ -1,7 +1,5 @@
 """State-space duality, one decay for all p·n numbers of a state, in any way of adding them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -7,8 +7,6 @@ inside their chunks, whose sums are shorter; the whole row bounds every chunk si
 digits. The rules run in O(l): the error of a term depends on t and s only through L_t and L_s.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from math import ceil, log2

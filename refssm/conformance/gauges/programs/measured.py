@@ -24,8 +24,6 @@ NumPy adds in pairs, so that an error grows with the logarithm of the number of 
 adds n equal terms rounds to the same side again and again, and may err by n/2 roundings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod

@@ -8,8 +8,6 @@ often as there are steps. Short cases are left to the derived bound, which adds 
 steps; so are cases whose states would take much memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import ceil, sqrt
 

@@ -56,18 +56,15 @@ def _bidirectional(right, delta, alpha, beta, gamma, *, l):
 
 
 EMA.plant(  # errors of q grow with k, as the effect of a rounding of δ does: a few cases show them
-    (
-        "rounded_root",
-        "powers of a rounded q",
-        _with(powers=lambda loss, k: (1 - loss)[..., None] ** k),
-    ),
+    ("rounded_root", "powers of a rounded q",
+     _with(powers=lambda loss, k: (1 - loss)[..., None] ** k)),
     (
         "log_of_rounded",
         "log of the rounded q",  # as Mega's code has it
         _with(powers=lambda loss, k: np.exp(np.log(_positive(1 - loss))[..., None] * k)),
     ),
     by="value[complex64]",
-)
+)  # fmt: skip
 EMA.plant(
     ("unscaled", "without 1/√n", _with(scale=lambda n: 1.0)),
     ("mean", "1/n for 1/√n", _with(scale=lambda n: 1.0 / n)),
@@ -241,22 +238,16 @@ SOFTMAX.plant(
     ("normalised_in_one", "the sum over all modes together", _normalised_in_one),
 )  # fmt: skip
 SOFTMAX.plant(
-    (
-        "published",
-        "x*/(|x|² + 1e-7) for 1/x",
-        Epsilon(1e-7, lambda e: instead(partial(published, epsilon=e))),
-    ),
+    ("published", "x*/(|x|² + 1e-7) for 1/x",
+     Epsilon(1e-7, lambda e: instead(partial(published, epsilon=e)))),
     ("moduli", "the softmax of the moduli", _softmax(lambda x, l, E: 1 / np.abs(E).sum(-1))),
     by="value[complex64]",
-)
+)  # fmt: skip
 SOFTMAX.plant(
-    (
-        "row_epsilon",
-        "s*/(|s|² + 1e-7) for 1/s, s the row's sum",
-        Epsilon(1e-7, lambda e: instead(partial(row_epsilon, epsilon=e))),
-    ),
+    ("row_epsilon", "s*/(|s|² + 1e-7) for 1/s, s the row's sum",
+     Epsilon(1e-7, lambda e: instead(partial(row_epsilon, epsilon=e)))),
     by="value[complex128]",
-)
+)  # fmt: skip
 
 
 def _lacking(slope):

@@ -5,8 +5,6 @@ single numbers after the system. Layers that read the past and the future have a
 exchanged, or late.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from types import SimpleNamespace
 
@@ -100,12 +98,9 @@ MIXES = [
     ("silu", "SiLU for GELU", lambda p, y, u: glu(linear(silu(y), p.W, p.b))),
     ("gate_linear", "the gate without its logistic function", _product_of_halves),
     ("gate_first", "the gate on the other half", _first_gated),
-    (
-        "residual",
-        "the residual connection inside the layer",
-        lambda p, y, u: bank.mixed(bare(), p, y) + u,
-    ),
-]
+    ("residual", "the residual connection inside the layer",
+     lambda p, y, u: bank.mixed(bare(), p, y) + u),
+]  # fmt: skip
 
 
 def gate_of(activation, outside):
@@ -131,28 +126,16 @@ def of_s5(layer: Layer, system):
     bugs = planting(f"{layer}_layer")
     bugs.plant(
         ("gelu_tanh", "GELU by tanh", mixed(TANH_FORM)),
-        (
-            "gate_input",
-            "the gate before GELU",
-            mixed(gate_of(gelu, lambda p, y: linear(y, p.W, p.b))),
-        ),
+        ("gate_input", "the gate before GELU",
+         mixed(gate_of(gelu, lambda p, y: linear(y, p.W, p.b)))),
         ("gate_none", "the gate is forgotten", mixed(lambda p, y, u: gelu(y))),
-        (
-            "bilinear",
-            "the bilinear map for zero-order hold",
-            on(discretize_diagonal_zoh=lambda right, *a: bare().discretize_diagonal_bilinear(*a)),
-        ),
-        (
-            "unscaled",
-            "B without its step",
-            on(discretize_diagonal_zoh=lambda right, w, B, dt: (right(w, B, dt)[0], B)),
-        ),
-        (
-            "half",
-            "the factor 2 of conjugate pairs is forgotten",
-            on(linear_scan=lambda right, a, b: right(a, b / 2)),
-        ),
-    )
+        ("bilinear", "the bilinear map for zero-order hold",
+         on(discretize_diagonal_zoh=lambda right, *a: bare().discretize_diagonal_bilinear(*a))),
+        ("unscaled", "B without its step",
+         on(discretize_diagonal_zoh=lambda right, w, B, dt: (right(w, B, dt)[0], B))),
+        ("half", "the factor 2 of conjugate pairs is forgotten",
+         on(linear_scan=lambda right, a, b: right(a, b / 2))),
+    )  # fmt: skip
     return bugs
 
 
@@ -221,12 +204,9 @@ def _of_s4d(layer: Layer, name: str, other: str):
     bugs = planting(f"{layer}_layer")
     bugs.plant(
         (other, f"the rule {other} for {name}", with_operators(layer, **{kernels[0]: exchanged})),
-        (
-            "circular",
-            "the convolution wraps around",
-            with_operators(layer, causal_convolution=circular),
-        ),
-    )
+        ("circular", "the convolution wraps around",
+         with_operators(layer, causal_convolution=circular)),
+    )  # fmt: skip
     return bugs
 
 
@@ -289,17 +269,10 @@ def earlier(z):
 S5_BIDIRECTIONAL.plant(
     ("future", "the scan from the end is forgotten", of_states(lambda x, z: (x, 0 * z))),
     ("exchanged", "the two directions are exchanged", of_states(lambda x, z: (z, x))),
-    (
-        "lag_one",
-        "the future begins one step later",
-        of_states(lambda x, z: (x, earlier(z))),
-    ),
-    (
-        "unturned",
-        "the second scan stays in reversed time",
-        of_states(lambda x, z: (x, z[..., ::-1, :])),
-    ),
-)
+    ("lag_one", "the future begins one step later", of_states(lambda x, z: (x, earlier(z)))),
+    ("unturned", "the second scan stays in reversed time",
+     of_states(lambda x, z: (x, z[..., ::-1, :]))),
+)  # fmt: skip
 
 
 def _convolved(change):
@@ -319,21 +292,12 @@ def _lag_zero(right, u, k, kr):
 HOPE_BIDIRECTIONAL = planting("hope_bidirectional_layer")
 HOPE_BIDIRECTIONAL.plant(
     ("lag_zero", "the future begins with the present input", _convolved(_lag_zero)),
-    (
-        "future",
-        "the kernel of the future is forgotten",
-        _convolved(lambda right, u, k, kr: right(u, k, 0 * kr)),
-    ),
-    (
-        "exchanged",
-        "the two kernels are exchanged",
-        _convolved(lambda right, u, k, kr: right(u, kr, k)),
-    ),
-    (
-        "unturned",
-        "the second kernel reads the past too",
-        _convolved(lambda right, u, k, kr: bare().causal_convolution(u, k + kr)),
-    ),
+    ("future", "the kernel of the future is forgotten",
+     _convolved(lambda right, u, k, kr: right(u, k, 0 * kr))),
+    ("exchanged", "the two kernels are exchanged",
+     _convolved(lambda right, u, k, kr: right(u, kr, k))),
+    ("unturned", "the second kernel reads the past too",
+     _convolved(lambda right, u, k, kr: bare().causal_convolution(u, k + kr))),
     (
         "circular",
         "the convolution wraps around",
@@ -343,6 +307,6 @@ HOPE_BIDIRECTIONAL.plant(
             )
         ),
     ),
-)
+)  # fmt: skip
 
 OF_DIRECTIONS = [*S5_BIDIRECTIONAL.bugs, *HOPE_BIDIRECTIONAL.bugs]

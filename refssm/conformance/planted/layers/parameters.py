@@ -1,7 +1,5 @@
 """Planted bugs that each layer can have: in its parameters, their gradients, and its states."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from refssm._declaration.operator import Operator

@@ -1,16 +1,20 @@
-"""`refssm verify --html`: the page with its pictures; the file is complete or absent."""
+"""The files of `refssm verify`: the page of `--html`, and the list of known failures.
 
-from __future__ import annotations
+The page with its pictures is complete or absent. The list is read before the run, written after it.
+"""
 
+import os
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
+
+from refssm.command.options import Asked
 
 DRAWN = 40  # failures that get pictures: each needs half a second
 SMALLEST, FOUND = "The case above.", "A random case, before it was made smaller."
 
 
-def asked(path: Path | None) -> bool:
+def pictures_asked(path: Path | None) -> bool:
     """True if a page is requested; UsageError, before the run, if it cannot be written."""
     from refssm.conformance.file_errors import check_writable
     from refssm.conformance.usage_error import UsageError
@@ -24,7 +28,7 @@ def asked(path: Path | None) -> bool:
     return True
 
 
-def written(
+def write_page(
     path: Path | None, verdict, results: list, headers: Iterable[str], seconds: float
 ) -> tuple[str, ...]:
     """Write the page, if requested; returns one line that says so."""
@@ -65,3 +69,35 @@ def _pictures(evidence, name: str):
     if drawn:
         return Shown(tuple(drawn))
     return Shown(without=evidence.without or "the output is a single number")
+
+
+def known_failures(asked: Asked):
+    """The list of known failures; empty if there is none."""
+    from refssm.conformance.project.known_failures import KnownFailures, read
+    from refssm.conformance.usage_error import UsageError
+
+    path = asked.option("known")
+    if path is not None and asked.own_data:
+        raise UsageError(
+            "--known is about generated cases, --inputs is your own: leave --known out"
+        )
+    return KnownFailures() if path is None else read(Path(path))
+
+
+def check_new_list(path: Path | None) -> None:
+    """UsageError, before the run, if the new list cannot be written."""
+    from refssm.conformance.file_errors import check_writable
+    from refssm.conformance.usage_error import UsageError
+
+    if path is not None and os.path.lexists(path):
+        raise UsageError(f"{path} already exists: --write-known wants the name of a new file")
+    if path is not None:
+        check_writable(path, "--write-known")
+
+
+def write_known(path: Path, results) -> None:
+    """Write the failures to a new list; the file is complete or absent."""
+    from refssm.conformance.file_errors import write_whole
+    from refssm.conformance.project.known_failures import skeleton
+
+    write_whole(path, "--write-known", skeleton(results))

@@ -1,11 +1,9 @@
-"""`python -m refssm.bench.training.profile LAYER`: where the time of a training step goes.
+"""`python -m docs.build.profile LAYER`: where the time of a training step goes.
 
 One share of the batch on one core, as in the step that is timed. Products of matrices are counted
 by their operations, at the rate at which this core multiplies; the rest is NumPy's own loops and
 Python.
 """
-
-from __future__ import annotations
 
 import sys
 import time
@@ -16,7 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from refssm.bench.training.models import StartingPoint, model_of
+from refssm.bench.training.steps import StartingPoint, model_of
 from refssm.bench.work.steps import SETTINGS, Setting
 from refssm.jit._compiling.threads import each_on_one_core
 from refssm.layers import operators
