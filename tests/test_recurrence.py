@@ -8,21 +8,30 @@ import numpy as np
 import pytest
 
 import refssm
+from refssm.scan.dense import DENSE_VARYING
 from refssm.scan.linear import LINEAR
 from refssm.selective_scan.mamba import MAMBA
 from refssm.selective_scan.selective import SELECTIVE
 from refssm.ssd.chunked import CHUNKED
 from refssm.ssd.recurrent import SSD
 
-ALL = (LINEAR, SELECTIVE, MAMBA, SSD, CHUNKED)
+ALL = (LINEAR, SELECTIVE, MAMBA, SSD, CHUNKED, DENSE_VARYING)
+STEPS = (LINEAR, SELECTIVE, MAMBA, SSD, DENSE_VARYING)
 WRITTEN = [(op, recurrence) for recurrence in ALL for op in recurrence.operators]
 
 
-def test_four_operators_follow_and_three_where_the_step_is_anothers():
-    names = [[op.name for op in recurrence.operators] for recurrence in ALL]
-    assert names[0] == ["linear_scan", "linear_scan_from", "linear_scan_packed", "linear_step"]
-    assert names[2] == ["mamba_scan", "mamba_scan_stateful", "mamba_scan_packed", "mamba_step"]
-    assert names[4] == ["ssd_chunked", "ssd_chunked_stateful", "ssd_chunked_packed"]
+def _endings(recurrence):
+    return [op.name.removeprefix(recurrence.name) for op in recurrence.operators]
+
+
+def test_an_operator_follows_for_each_form_with_tags_and_the_step_where_it_is_declared():
+    both = ["", "_stateful", "_packed", "_packed_stateful", "_states"]
+    assert _endings(LINEAR) == [
+        "", "_from", "_packed", "_packed_from", "_reversed", "linear_step"
+    ]  # fmt: skip
+    assert _endings(MAMBA) == [*both, "_reversed", "mamba_step"]
+    assert _endings(CHUNKED) == both
+    assert _endings(DENSE_VARYING) == ["", "_from", "_packed", "dense_step"]
 
 
 def test_signatures_add_the_state_or_the_resets_and_a_step_loses_the_time():
@@ -30,21 +39,30 @@ def test_signatures_add_the_state_or_the_resets_and_a_step_loses_the_time():
         "(l,p),(l),(l,n),(l,n)->(l,p)",
         "(l,p),(l),(l,n),(l,n),(p,n)->(l,p),(p,n)",
         "(l,p),(l),(l,n),(l,n),(l)->(l,p)",
+        "(l,p),(l),(l,n),(l,n),(m,p,n),(m)->(l,p),(m,p,n)",
+        "(l,p),(l),(l,n),(l,n),(p,n),(m)->(l,p),(m,p,n)",
+        "(l,p),(l),(l,n),(l,n)->(l,p)",
         "(p),(),(n),(n),(p,n)->(p),(p,n)",
     ]
     assert [op.signature for op in LINEAR.operators] == [
         "(l,n),(l,n)->(l,n)",
         "(l,n),(l,n),(n)->(l,n)",
         "(l,n),(l,n),(l)->(l,n)",
+        "(l,n),(l,n),(m,n),(m)->(l,n)",
+        "(l,n),(l,n)->(l,n)",
         "(n),(n),(n)->(n)",
     ]
 
 
 def test_linearity_is_together_with_the_state_or_of_one_output():
-    plain, stateful, packed, step = (op.traits for op in MAMBA.operators)
+    plain, stateful, packed, sequences, at_places, reverse, step = (
+        op.traits for op in MAMBA.operators
+    )
     assert plain == {"causal", "state", "linear:u", "linear:B,D", "linear:C,D"}
     assert stateful == {"causal", "state", "linear:u,x0", "linear:C,D->y"}
     assert packed == plain - {"state"}
+    assert sequences == at_places == stateful - {"state"}
+    assert reverse == plain - {"state", "causal"} | {"anticausal"}
     assert step == {"linear:u,x", "linear:C,D->y"}
 
 
@@ -72,7 +90,7 @@ def test_nan_in_the_decay_at_a_reset_does_not_reach_the_new_sequence():
     assert x.ravel().tolist() == [1.0, 1.0, 1.5]
 
 
-@pytest.mark.parametrize("recurrence", ALL[:4], ids=lambda r: r.name)
+@pytest.mark.parametrize("recurrence", STEPS, ids=lambda r: r.name)
 def test_the_step_by_a_scan_of_length_1_is_the_step_by_hand(recurrence):
     from refssm.conformance.cases.case import ordinary_case
 

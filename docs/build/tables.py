@@ -69,7 +69,9 @@ def rows(op: Operator) -> dict[str, str]:
 def traits(op: Operator) -> str:
     """An operator's traits in words."""
     said = [
-        name for name in ("causal", "time-invariant", "state", "transform") if name in op.traits
+        name
+        for name in ("causal", "anticausal", "time-invariant", "state", "transform")
+        if name in op.traits
     ]
     groups: dict[str, list[Linear]] = {}
     for linear in sorted(op.linear_in, key=lambda one: [*map([*op.inputs].index, one.arguments)]):

@@ -6,7 +6,8 @@ from refssm.enclosure.recurrence import forms
 
 def _linear(arguments, x0, resets):
     """x_k = Σ_{j≤k} (Π_{j<i≤k} a_i) b_j back to the last reset, plus (Π_{i≤k} a_i) x0."""
-    x = _sums(*arguments, x0, resets)
+    a, b = arguments
+    x = _sums(a, b, x0, resets)
     return x, x[-1] if x else x0
 
 

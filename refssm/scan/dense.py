@@ -129,7 +129,7 @@ def dense_step(A, b, x):
 
     Signature ``(n,n),(n),(n)->(n)``: the matrix, the input and the state before; leading axes
     broadcast. Returns the state after. Units, types and errors are those of `dense_scan`. Source:
-    [gu2022s4, §2.1].
+    [blelloch1990prefix, §1.4.1].
 
     >>> import refssm
     >>> refssm.dense_step([[0.0, 1.0], [1.0, 0.0]], [1.0, 2.0], [3.0, 4.0])

@@ -128,7 +128,7 @@ def test_an_unknown_value_of_the_switch_is_named(monkeypatch):
 
 def test_integers_and_numbers_become_floats_of_the_others_precision():
     single = np.ones(2, np.float32)
-    made = converted("f", "ab", [0.5, single], FIELDS, (), (), single)
+    made = converted("f", "ab", [0.5, single], FIELDS, (), (), (), single)
     assert [x.dtype for x in made] == [np.float32, np.float32]
     assert linear_step(np.ones(2, int), np.ones(2, int), np.ones(2)).dtype == np.float64
 

@@ -16,7 +16,9 @@ from refssm.catalog import OPERATORS
 def forms_of(recurrence: Recurrence, step=None) -> list[Honest]:
     """Programs for the forms by pieces; `step` has the step and its VJP if it declares none."""
     ops = {op.name.removeprefix(recurrence.name): op.name for op in recurrence.operators}
-    made = _Programs(recurrence, recurrence.by_steps(*(step or recurrence.step)))
+    step = step or recurrence.step
+    assert step, f"{recurrence.name}: its step is needed"
+    made = _Programs(recurrence, recurrence.by_steps(*step))
     programs = {
         "_packed_stateful": made.of_sequences(),
         "_packed_from": made.of_sequences(),

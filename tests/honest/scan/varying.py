@@ -32,7 +32,7 @@ def loop(A, b, x0, resets):
 def hillis_steele(A, b, x0, resets):
     """Affine maps combined over spans of 1, 2, 4, … steps; a span with a reset forgets."""
     batch = np.broadcast_shapes(A.shape[:-3], b.shape[:-2], x0.shape[:-1], resets.shape[:-1])
-    kind, l, n = np.result_type(A, b, x0), *b.shape[-2:]
+    kind, (l, n) = np.result_type(A, b, x0), b.shape[-2:]
     A = np.broadcast_to(A, (*batch, l, n, n)).astype(kind)
     x = np.broadcast_to(b, (*batch, l, n)).astype(kind)
     ended = np.broadcast_to(resets, (*batch, l)).copy()
@@ -53,7 +53,7 @@ def hillis_steele(A, b, x0, resets):
 def back(dx, A, b, x0, resets):
     """The adjoint recurrence by einsum, and outer products."""
     x = loop(A, b, x0, resets)
-    before, g = one_earlier(x, np.broadcast_to(x0, x.shape[:-2] + x0.shape[-1:])), np.empty_like(x)
+    before, g = one_earlier(x, np.broadcast_to(x0, x[..., 0, :].shape)), np.empty_like(x)
     begins, carried = np.broadcast_to(resets, x.shape[:-1])[..., None], np.zeros_like(x[..., 0, :])
     for k in reversed(range(x.shape[-2])):
         g[..., k, :] = dx[..., k, :] + carried
