@@ -54,8 +54,7 @@ class Drawing:
                 continue
             for done in range(0, number, PIECE):
                 size = min(PIECE, number - done)
-                first = turn == 0 and sampler in (self.usual, *self.long)
-                yield Draws(start, size, sampler, done, number, simplest=first)
+                yield Draws(start, size, sampler, done, number, simplest=turn == 0)
                 start += size
 
     def cases(self, count: int, seed: int) -> Iterator[Case]:

@@ -228,7 +228,7 @@ def test_pieces_hold_every_case_once_and_presets_come_last():
     drawing = Drawing(*names)
     assert [*drawing.pieces(25)] == [
         (0, 10, "usual", 0, 18, True), (10, 8, "usual", 10, 18, True),
-        (18, 5, "presets", 0, 5, False), (23, 1, "long", 0, 1, True), (24, 1, "longer", 0, 1, True),
+        (18, 5, "presets", 0, 5, True), (23, 1, "long", 0, 1, True), (24, 1, "longer", 0, 1, True),
     ]  # fmt: skip
     for count in range(1, 60):
         kinds = drawing._kinds(count)
