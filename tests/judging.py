@@ -7,6 +7,7 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.ranges import parse
+from refssm.conformance.diagnosis.shrinking import Shrinking
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
@@ -63,8 +64,17 @@ def looks_like(name, function, check="value", dtype="float32", vjp=None, where=(
 
 def without_clock(monkeypatch):
     """Let numbers of cases end searches and shrinking, also on a busy machine."""
-    for limit in ("SHRINK_SECONDS", "MORE_SECONDS", "REDRAW_SECONDS"):
+    monkeypatch.setattr("refssm.conformance.running.sweeping.SHRINK_SECONDS", np.inf)
+    for limit in ("MORE_SECONDS", "REDRAW_SECONDS"):
         monkeypatch.setattr(f"refssm.conformance.checks.sweep.{limit}", np.inf)
+
+
+def shrunk(swept, judge_case, number=0, **how):
+    """The case of a failure of a sweep, made as small as the judge makes it."""
+    failure, until = swept.failures[number], how.pop("until", np.inf)
+    shrinking = Shrinking(judge_case, failure.sample, failure.first, swept.verdicts, **how)
+    shrinking.shrink(until)
+    return shrinking
 
 
 def verdicts(results):

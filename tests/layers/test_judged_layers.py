@@ -13,10 +13,8 @@ from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
-from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.judging.expected import remembering
-from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.planted.layers import BUGS
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
@@ -95,15 +93,12 @@ def rejected(op, profile):
             if h.vjp is not None or not check.rule.of_gradient
         ]
 
-        def judge_case(case, check=check, judges=judges):
-            for h, judge in judges:
-                verdict = judge(case)
-                if not verdict.ok:
-                    told.append(f"{check.id} {h}: {case}: {verdict.message}")
-            return Verdict("A")
-
         with remembering():
-            sweep(check.cases(), judge_case, count=check.count, seed_=7, shrink=False)
+            for case in check.cases().cases(check.count, 7):
+                for h, judge in judges:
+                    verdict = judge(case)
+                    if not verdict.ok:
+                        told.append(f"{check.id} {h}: {case}: {verdict.message}")
     return told
 
 

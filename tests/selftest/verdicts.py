@@ -55,29 +55,30 @@ Row = dict[str, str]
 app = typer.Typer(add_completion=False, help=__doc__)
 
 
-def planted_rows(name: str) -> list[Row]:
+def planted_rows(name: str, seed: int) -> list[Row]:
     """The verdict on each planted bug of an operator, by the check that catches it."""
     op = operator_named(name)
-    return [_planted_row(bug) for bug in bugs_of_operator(op.name, op.family)]
+    return [_planted_row(bug, seed) for bug in bugs_of_operator(op.name, op.family)]
 
 
-def _planted_row(bug: PlantedBug) -> Row:
+def _planted_row(bug: PlantedBug, seed: int) -> Row:
     check, _, dtype = bug.caught_by.rstrip("]").partition("[")
-    how = Settings(only_checks=(check,), types=(dtype,), shrink=False, hints=False, folder=None)
-    results = list(results_of(Session(InProcess([bug.found()]), "here", how)))
+    how = {"only_checks": (check,), "types": (dtype,), "shrink": False, "hints": False}
+    settings = Settings(**how, seed=seed, folder=None)
+    results = list(results_of(Session(InProcess([bug.found()]), "here", settings)))
     told = next((r for r in results if r.failed), results[0])
     row = {"operator": bug.op, "bug": bug.name, "what": bug.what, "check": bug.caught_by}
     row |= {"verdict": told.verdict, "grade": told.grade}
     return row | {"ratio": f"{told.ratio!r}", "message": told.message}
 
 
-def honest_rows(name: str) -> list[Row]:
+def honest_rows(name: str, seed: int) -> list[Row]:
     """The verdict of each check of an operator on each honest implementation."""
     op, profile = operator_named(name), PROFILES["default"]
     honest = [h for h in soak.here(name) if not h.needs]  # without libraries that may be missing
     rows = []
     for check in checks_of(op, profile, default_types(op, profile), vjp=op.differentiable):
-        seen = soak.judged(check, honest, min(CASES, check.count), seed=0)
+        seen = soak.judged(check, honest, min(CASES, check.count), seed)
         refused = {text.partition(":")[0] for text in seen.rejected}
         for implementation, ratio in seen.worst.items():
             judged = "pass" if implementation in seen.passed else "nothing judged"
@@ -91,17 +92,19 @@ def honest_rows(name: str) -> list[Row]:
 ROWS = {"planted": planted_rows, "honest": honest_rows}
 
 
-def of_operator(name: str, kinds: tuple[str, ...]) -> dict[str, list[Row]]:
+def of_operator(name: str, kinds: tuple[str, ...], seed: int = 0) -> dict[str, list[Row]]:
     """The rows of one operator, by file."""
     with warnings.catch_warnings(), np.errstate(all="ignore"), remembering():
         warnings.simplefilter("ignore")
-        return {kind: ROWS[kind](name) for kind in kinds}
+        return {kind: ROWS[kind](name, seed) for kind in kinds}
 
 
-def all_rows(only: str, workers: int, kinds: tuple[str, ...]) -> dict[str, list[Row]]:
+def all_rows(
+    only: str, workers: int, kinds: tuple[str, ...], seed: int = 0
+) -> dict[str, list[Row]]:
     """The rows of all operators, sorted, by file."""
     names = [op.name for op in OPERATORS if soak.among(op.name, only)]
-    running = soak.as_they_come(of_operator, [(name, kinds) for name in names], workers)
+    running = soak.as_they_come(of_operator, [(name, kinds, seed) for name in names], workers)
     came = [rows for _, rows in track(running, total=len(names), disable=not sys.stderr.isatty())]
     return {kind: _sorted(row for rows in came for row in rows[kind]) for kind in kinds}
 
@@ -186,6 +189,7 @@ def differences(before: list[Row], now: list[Row], compared: Sequence[str]) -> l
 
 Only = Annotated[str, typer.Option(help="Families or operators, separated by commas.")]
 Workers = Annotated[int, typer.Option(help="Processes.")]
+Seed = Annotated[int, typer.Option(help="Of the cases; that of the written verdicts is 0.")]
 Of = Annotated[str, typer.Option(help="planted or honest; without it both.")]
 
 
@@ -202,13 +206,14 @@ def write(
     only: Only = "",
     of: Of = "",
     workers: Workers = 2,
+    seed: Seed = 0,
     figures: Annotated[
         bool, typer.Option(help="Write every verdict, with ratios and messages.")
     ] = False,
 ) -> None:
     """Judge all planted bugs and honest implementations, and write the verdicts."""
     folder.mkdir(parents=True, exist_ok=True)
-    for kind, rows in all_rows(only, workers, chosen(of)).items():
+    for kind, rows in all_rows(only, workers, chosen(of), seed).items():
         if figures:
             _write(folder / f"{kind}.csv", [*COLUMNS[kind], *FIGURES[kind]], rows)
             (folder / f"{kind}_counts.csv").unlink(missing_ok=True)
@@ -219,10 +224,12 @@ def write(
 
 
 @app.command()
-def compare(folder: Path, only: Only = "", of: Of = "", workers: Workers = 2) -> None:
+def compare(
+    folder: Path, only: Only = "", of: Of = "", workers: Workers = 2, seed: Seed = 0
+) -> None:
     """Judge again and compare with the written verdicts; exit code 1 if any verdict differs."""
     differ = False
-    for kind, rows in all_rows(only, workers, chosen(of)).items():
+    for kind, rows in all_rows(only, workers, chosen(of), seed).items():
         lines = changes(folder, kind, rows, only)
         for line in lines:
             typer.echo(line)

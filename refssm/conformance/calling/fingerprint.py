@@ -21,7 +21,7 @@ LEFT_OUT = (
     "conformance/planted",
     "subjects",
 )
-LIBRARIES = ("numpy", "scipy", "mpmath", "hypothesis")
+LIBRARIES = ("numpy", "scipy", "mpmath")
 
 
 class Sources(NamedTuple):

@@ -1,1 +1,1 @@
-"""Test cases: Hypothesis draws sizes, knobs and a seed, from which the arrays are made."""
+"""Test cases: chosen sizes, knobs and a seed, from which the arrays are made."""

@@ -48,10 +48,6 @@ class Case:
         told += [f"{name}:{knob}" for name, knob in self.knobs.items()]
         return " ".join([*told, f"seed={self.seed}"])
 
-    def _repr_pretty_(self, printer, cycle) -> None:
-        """What Hypothesis prints of a case that fails; with all fields it would need 10 ms."""
-        printer.text(str(self))
-
     @cached_property
     def arrays(self) -> list[np.ndarray]:
         """The arguments in order, with values of the judged type."""

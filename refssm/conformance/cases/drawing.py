@@ -1,4 +1,4 @@
-"""Drawing cases: Hypothesis chooses sizes, knobs and one seed, and shrinks them."""
+"""Drawing cases: sizes, knobs and one seed, each chosen from a list."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import replace
 from functools import cache
 from math import isqrt
 
-from hypothesis import strategies as st
-
 from refssm._declaration.contract import TRACED
 from refssm._declaration.operator import Operator
 from refssm._declaration.recurrence import COUNT
 from refssm.conformance.cases import structured
 from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, NOWHERE, Case, Knob
+from refssm.conformance.cases.sampling import Choices, sampler
 from refssm.conformance.cases.sizes import MATRIX_SIZE, of_matrices, powers_of
 from refssm.conformance.number_types import number_type
 from refssm.domains import Domain
@@ -31,9 +30,9 @@ TAME_SIZE = 129  # up to this size, products of tame decays stay above 2^-60
 ENTRIES = TRACED.case_entries
 
 
-@st.composite
+@sampler
 def cases(
-    draw,
+    draw: Choices,
     op: Operator,
     dtype,
     *,
@@ -55,7 +54,7 @@ def cases(
     dtype, tame = kind.carrier, tame or kind.name == "float16"  # most of a domain overflows in it
     core, batch, left = {}, {}, entries
     # The lists do not depend on earlier draws; a size that is too large is reduced afterwards.
-    # With a list that gets shorter, Hypothesis would shrink towards large cases.
+    # With a list that gets shorter, lower choices would not give smaller cases.
     usual = [s for s in sizes if not tame or s <= TAME_SIZE]
     members = BATCH
     if of_structure:  # which begins at the third step or state, and between members of a batch
@@ -80,24 +79,24 @@ def cases(
             often += [*LONG]
         room = left if power == 1 else isqrt(left)
         choices = _inside([*sizes_here, *often], between.get(dim))
-        core[dim] = _at_most(room, draw(_one_of(tuple(choices))), choices)
+        core[dim] = _at_most(room, draw.one_of(choices), choices)
         left //= core[dim] ** power
     if not batch_first:
         batch, left = _batch(draw, op, left, members)
-    structure = draw(_one_of(of_structure)) if of_structure else ""
+    structure = draw.one_of(of_structure) if of_structure else ""
     choices = {n: structured.beside(c) if structure else () for n, c in op.parameters.items()}
-    parameters = {n: draw(_one_of(choices[n] or c.values)) for n, c in op.parameters.items()}
+    parameters = {n: draw.one_of(choices[n] or c.values) for n, c in op.parameters.items()}
     core |= {dim: int(parameters.pop(dim)) for dim in core if dim in parameters}
     knobs = _knobs(draw, op, (dtype, tame, mixed, subnormal, structure))
-    seed = draw(st.integers(0, 2**32 - 1))
+    seed = draw.below(2**32)
     if mixed and dtype.kind == "c" and seed % 4 == 1:
         knobs = _one_complex(op, knobs, seed)
     return Case(op, dtype, core, batch, knobs, seed, kind if kind.half else None, parameters)
 
 
-def _knobs(draw, op: Operator, how: tuple) -> dict[str, Knob]:
+def _knobs(draw: Choices, op: Operator, how: tuple) -> dict[str, Knob]:
     """The knob of each argument; with a zero pivot the step is 1."""
-    knobs = {name: draw(knobs_of(domain, *how)) for name, domain in op.inputs.items()}
+    knobs = {name: knob_of(draw, domain, *how) for name, domain in op.inputs.items()}
     if "dt" in knobs and any(k.texture == "zero pivot" for k in knobs.values()):
         knobs["dt"] = Knob("one", "each", real=True)
     return knobs
@@ -115,13 +114,13 @@ def _one_complex(op: Operator, knobs: dict, seed: int) -> dict:
     return knobs | {name: replace(knobs[name], real=name != kept) for name in free}
 
 
-def _batch(draw, op: Operator, left: int, members=BATCH) -> tuple[dict[str, int], int]:
+def _batch(draw: Choices, op: Operator, left: int, members=BATCH) -> tuple[dict[str, int], int]:
     """Sizes of the batch axes, and the number of entries that remains for core dimensions."""
     batch = {}
     for axis in op.batch_names:
         # mostly two groups of two heads or more: with one, a wrong assignment does not show
         usual = GROUPS if axis in "gh" else members
-        batch[axis] = _at_most(left, draw(_one_of(tuple(usual))), BATCH)
+        batch[axis] = _at_most(left, draw.one_of(usual), BATCH)
         left //= batch[axis]
     return batch, left
 
@@ -139,15 +138,14 @@ def _inside(sizes, ends) -> list[int]:
     return [s for s in sizes if low <= s <= high] + [low, high]
 
 
-@cache
-def _one_of(choices: tuple):
-    """A cached strategy: to make one costs as much as to judge a small case."""
-    return st.sampled_from(choices)
+def knob_of(draw: Choices, domain: Domain, dtype, tame, mixed, subnormal, structure="") -> Knob:
+    """One argument's knob."""
+    return Knob(*map(draw.one_of, _parts(domain, dtype, tame, mixed, subnormal, structure)))
 
 
 @cache
-def knobs_of(domain: Domain, dtype, tame, mixed, subnormal, structure=""):
-    """A strategy for one argument's knob; simple knobs first, so that failures shrink to them.
+def _parts(domain: Domain, dtype, tame, mixed, subnormal, structure) -> tuple[list, list, list]:
+    """Maps, textures and kinds; simple ones first, so that failures shrink to them.
 
     With a `structure`, the textures of that kind of structured cases, if the domain has any; beside
     one strong decay all else is tame.
@@ -171,4 +169,4 @@ def knobs_of(domain: Domain, dtype, tame, mixed, subnormal, structure=""):
         kinds = [domain.real or dtype.kind != "c"]
     else:
         kinds = [domain.real] * 2 + [mixed or domain.real]
-    return st.builds(Knob, st.sampled_from(maps), st.sampled_from(textures), st.sampled_from(kinds))
+    return maps, textures, kinds

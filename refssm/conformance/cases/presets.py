@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from hypothesis import strategies as st
-
 from refssm._declaration.operator import Operator
 from refssm.conformance.cases.case import NOWHERE, Case
-from refssm.conformance.cases.drawing import knobs_of
+from refssm.conformance.cases.drawing import knob_of
 from refssm.conformance.cases.limits import Narrowed
+from refssm.conformance.cases.sampling import Choices, sampler
 from refssm.conformance.cases.sizes import core_dims, powers_of
 from refssm.conformance.cases.stacking import free_arguments, of_complex
 from refssm.conformance.number_types import LONG_DOUBLE_IS_WIDER, number_type
@@ -32,9 +31,9 @@ NARROW = 65  # in double precision: states of a case, because the oracle of S4 s
 WORK = 2**19  # the largest product of all sizes of a long case
 
 
-@st.composite
+@sampler
 def preset_cases(
-    draw,
+    draw: Choices,
     op: Operator,
     dtype,
     presets: Sequence[Preset],
@@ -51,28 +50,26 @@ def preset_cases(
     With `one_chunk`, a chunk of SSD is at least as long as the sequence.
     """
     kind = number_type(dtype)
-    preset = draw(st.sampled_from(tuple(presets)))
+    preset = draw.one_of(presets)
     core = _sizes(draw, op, preset, lengths, entries, between)
     left, batch = entries // max(_cost(preset, core), 1), {}
     for axis in op.batch_names:
-        wanted = draw(st.sampled_from(BATCH))
+        wanted = draw.one_of(BATCH)
         batch[axis] = wanted if wanted <= left else 1
         left //= batch[axis]
     chunk = max(lengths) if one_chunk else CHUNK
-    parameters = {
-        n: draw(st.sampled_from(_at_least(chunk, c.values))) for n, c in op.parameters.items()
-    }
+    parameters = {n: draw.one_of(_at_least(chunk, c.values)) for n, c in op.parameters.items()}
     core |= {dim: int(parameters.pop(dim)) for dim in core if dim in parameters}
     knobs = {
-        name: draw(knobs_of(op.inputs[name], kind.carrier, False, mixed, subnormal))
+        name: knob_of(draw, op.inputs[name], kind.carrier, False, mixed, subnormal)
         for name in free_arguments(op, preset)
     }
-    seed = draw(st.integers(0, 2**32 - 1))
+    seed = draw.below(2**32)
     half = kind if kind.half else None
     return Case(op, kind.carrier, core, batch, knobs, seed, half, parameters, preset)
 
 
-def _sizes(draw, op, preset: Preset, lengths, entries, between) -> dict[str, int]:
+def _sizes(draw: Choices, op, preset: Preset, lengths, entries, between) -> dict[str, int]:
     """Core sizes: those of the preset, a length, and small ones for the rest."""
     core = {}
     for dim in core_dims(op):
@@ -82,7 +79,7 @@ def _sizes(draw, op, preset: Preset, lengths, entries, between) -> dict[str, int
         choices = lengths if dim == "l" else WIDTHS
         room = entries // max(_cost(preset, {**preset.sizes, **core}), 1)
         choices = [s for s in choices if s <= room] or [min(choices)]
-        core[dim] = draw(st.sampled_from(_limited(choices, between.get(dim))))
+        core[dim] = draw.one_of(_limited(choices, between.get(dim)))
     return core
 
 
@@ -156,8 +153,8 @@ class OfPresets:
         by_long_double = double and LONG_DOUBLE_IS_WIDER
         return max(self.entries, LEAST[presets[0].along]) if by_long_double else self.entries
 
-    def strategies(self, op: Operator, dtype, name: str = "", between: Mapping = NOWHERE, **how):
-        """The strategy of its short cases, or None, and of a long case of each length."""
+    def samplers(self, op: Operator, dtype, name: str = "", between: Mapping = NOWHERE, **how):
+        """The sampler of its short cases, or None, and of a long case of each length."""
         double = number_type(dtype).double
         presets = _narrow(op, dtype, name, between)
         if not presets:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from hypothesis import strategies as st
-
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases import structured
@@ -79,18 +77,18 @@ class Check:
         """What it draws; `between` bounds sizes. With `preset`, all cases are of that preset."""
         if self.strategy is None:
             case = ordinary_case(self.op, self.dtype, sizes=(33, 40, 4, 2), between=between)
-            return Drawing(st.just(case))
+            return Drawing(lambda draw: case)
         usual = cases(self.op, self.dtype, mixed=mixed, between=between, **self.strategy)
         if self.of_presets is None:
             return Drawing(usual)
         subnormal = self.strategy.get("subnormal", True)
         told = {"mixed": mixed, "between": between, "subnormal": subnormal}
-        short, long = self.of_presets.strategies(self.op, self.dtype, preset, **told)
+        short, long = self.of_presets.samplers(self.op, self.dtype, preset, **told)
         apart = None if preset else self._structured(told)
         return Drawing(None if preset else usual, short, long, apart)
 
     def _structured(self, told: dict):
-        """The strategy of its structured cases, or None: float16 has not the range for them."""
+        """The sampler of its structured cases, or None: float16 has not the range for them."""
         kinds = structured.kinds_of(self.op, self.rule.of_gradient)
         if number_type(self.dtype).half or not kinds:
             return None
@@ -100,7 +98,7 @@ class Check:
         """Why the check draws no cases of the preset `name`, or ""."""
         if self.of_presets is None:
             return "--preset draws cases of values and gradients only"
-        if self.of_presets.strategies(self.op, self.dtype, name, between=between)[0] is not None:
+        if self.of_presets.samplers(self.op, self.dtype, name, between=between)[0] is not None:
             return ""
         known = [preset.name for preset in presets_of(self.op)]
         if name in known:

@@ -1,43 +1,69 @@
 """What a check draws: usual and structured cases, then presets, then long presets.
 
-They are drawn in pieces of ten or fewer.
+They are drawn in pieces of ten or fewer, which other processes may judge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
-UNMUTATED = 10  # after ten examples, half of Hypothesis' next ones are near copies
+from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.sampling import Sample, Sampler, Spread, samples, simplest
+
+PIECE = 10
 PRESETS = 4  # one case in four is a preset
 LONG = 2  # of these, at most two in a run are long
 STRUCTURED = 6  # one usual case in six is structured, where so many are drawn
 
 
+class Draws(NamedTuple):
+    """Consecutive cases of one sampler."""
+
+    start: int  # the index of the first among all cases of a check
+    size: int
+    sampler: Sampler
+    done: int  # how many cases of this sampler come before
+    among: int  # how many there are
+    simplest: bool  # the first of all is the simplest one
+
+    def samples(self, seed: int) -> list[Sample]:
+        """The cases, the same for the same seed."""
+        first = int(self.simplest)
+        spread = Spread(self.among - first, (seed, self.start - self.done, 0))
+        numbers = range(self.done - first, self.done - first + self.size)
+        picks = [spread.of_case(i) if i >= 0 else simplest for i in numbers]
+        return samples(self.sampler, picks, (seed, self.start, 1))
+
+
 @dataclass(frozen=True)
 class Drawing:
-    """The strategies of a check's cases; None for a kind of case that it does not have."""
+    """The samplers of a check's cases; None for a kind of case that it does not have."""
 
-    usual: Any
-    presets: Any = None
-    long: tuple = ()  # for each length its own
-    structured: Any = None  # beside usual cases
+    usual: Sampler | None
+    presets: Sampler | None = None
+    long: tuple[Sampler, ...] = ()  # for each length its own
+    structured: Sampler | None = None  # beside usual cases
 
-    def pieces(self, count: int) -> Iterator[tuple[int, int, Any]]:
-        """First index, number of cases and strategy of each piece of `count` cases in all.
-
-        Hypothesis runs once a piece; other processes judge whole pieces.
-        """
-        start = 0
-        for number, strategy in self._kinds(count):
-            for done in range(0, number, UNMUTATED):
-                size = min(UNMUTATED, number - done)
-                yield start, size, strategy
+    def pieces(self, count: int, turn: int = 0) -> Iterator[Draws]:
+        """The pieces of `count` cases in all; later turns draw other cases in their place."""
+        start = turn * count
+        for number, sampler in self._kinds(count):
+            if sampler is None:
+                continue
+            for done in range(0, number, PIECE):
+                size = min(PIECE, number - done)
+                yield Draws(start, size, sampler, done, number, simplest=turn == 0)
                 start += size
 
-    def _kinds(self, count: int) -> list[tuple[int, Any]]:
-        """How many cases of each strategy."""
+    def cases(self, count: int, seed: int) -> Iterator[Case]:
+        """All these cases."""
+        for piece in self.pieces(count):
+            yield from (sample.case for sample in piece.samples(seed))
+
+    def _kinds(self, count: int) -> list[tuple[int, Sampler | None]]:
+        """How many cases of each sampler."""
         of_presets = -(-count // PRESETS) if self.presets is not None and count >= PRESETS else 0
         of_presets = of_presets if self.usual is not None else count
         long = min(LONG, of_presets // 2, len(self.long))
@@ -46,4 +72,4 @@ class Drawing:
         of_structure = -(-usual // STRUCTURED) if some else 0
         kinds = [(usual - of_structure, self.usual), (of_structure, self.structured)]
         kinds += [(of_presets - long, self.presets)]
-        return [*kinds, *((1, strategy) for strategy in self.long[len(self.long) - long :])]
+        return [*kinds, *((1, sampler) for sampler in self.long[len(self.long) - long :])]

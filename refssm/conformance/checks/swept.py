@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.sampling import Sample
 from refssm.conformance.judging.verdict import Verdict, worst_of
 
 LISTED = 3  # the largest number of distinct failures of one check
@@ -15,12 +15,12 @@ Cases = tuple[tuple[str, Verdict | None], ...]  # key and verdict of drawn cases
 class Failure:
     """One way in which a check fails."""
 
-    part: int  # the piece that drew the first such case, from which smaller ones are made
+    part: int  # the piece that drew the first such case
     key: str  # of that case
+    first: Verdict  # on that case
     verdict: Verdict  # on the worst case that was drawn
     cases: int = 1  # how many drawn cases fail in this way
-    case: Case | None = None  # the smallest case
-    smallest: Verdict | None = None  # the verdict on it
+    sample: Sample | None = None  # the first such case
 
 
 @dataclass
@@ -35,11 +35,7 @@ class Swept:
     wanted: int = 0  # of judged cases, if others are drawn in place of declined ones; else 0
     judged: int = 0  # distinct cases that were not declined
     lengths: set[int] = field(default_factory=set)  # their leading sizes, after `only`
-
-    @property
-    def case(self) -> Case | None:
-        """The smallest case of the worst failure."""
-        return self.failures[0].case if self.failures else None
+    verdicts: dict[str, Verdict | None] = field(default_factory=dict)  # by key; None if declined
 
     @property
     def few(self) -> bool:
@@ -67,7 +63,7 @@ class Tally:
             swept.judged += 1
             swept.lengths |= {verdict.length} - {0}
         if not verdict.ok:
-            self.found.append(Failure(part, key, verdict))
+            self.found.append(Failure(part, key, verdict, verdict))
         else:
             swept.verdict = worst_of([swept.verdict, verdict])
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import time
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from itertools import product
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,29 +12,23 @@ import numpy as np
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.drawing import SIZES
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Conduct
-from refssm.conformance.diagnosis.hints import flushed, in_tf32, in_wider, masked, verdict_on
+from refssm.conformance.diagnosis.hints import flushed, in_tf32, in_wider, masked
 from refssm.conformance.diagnosis.script import STORY, failing_call, script, story
-from refssm.conformance.diagnosis.simplest import show, simplified
+from refssm.conformance.diagnosis.shrinking import Shrinking
 from refssm.conformance.file_errors import make_folder, whole
 from refssm.conformance.judging.evidence import gathered
-from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.result import Explained
 from refssm.conformance.judging.verdict import Verdict
 
-TINY = ((1, 1), (2, 1), (2, 2), (3, 2))  # lengths and widths to try first
-TINY_SEEDS = 3  # and with so many seeds each
-PATIENCE = 15.0  # seconds after which a failure is shown as small as it is by then
 CANONICAL = "canonical layout"  # key in saved files: arrays are in the catalog's layout
 
 
 def explain(
     check: Check,
     candidate: Candidate,
-    case: Case,
-    verdict: Verdict,
+    failing: Shrinking,
     *,
     accepted,
     shrink,
@@ -49,13 +39,10 @@ def explain(
 ) -> Explained:
     """What is shown of a failure: message, smallest input, hint, path of the saved inputs.
 
-    The smallest input fails in the same way as `case`, on which the verdict is `verdict`.
-
-    With `first`, the verdict on the case before shrinking, also the evidence for pictures.
+    With `shrink` the values are made simpler. With `first`, the verdict on the case before
+    shrinking, also the evidence for pictures.
     """
-    until = time.monotonic() + PATIENCE
-    if shrink and not verdict.died:
-        case, verdict = smaller(check, candidate, case, verdict, until)
+    case, verdict = failing.case, failing.verdict
     (arrays, statics), anything = _failing(check, candidate, case), set()
     if verdict.error:
         hint = ""
@@ -63,9 +50,8 @@ def explain(
         hint = hints and masked(check, candidate, arrays, statics)
     elif check.judge_arrays is not None:
         if shrink:
-            with remembering():
-                found = _simplest(check, candidate, case, arrays, statics, verdict, until)
-            arrays, anything, verdict = found
+            arrays, anything = failing.simplify(check, candidate, arrays, statics)
+            verdict = failing.verdict
         hint = hints and (
             flushed(check, candidate, case)
             or in_tf32(check, candidate, verdict)
@@ -86,63 +72,6 @@ def explain(
         alone=alone,
         evidence=gathered(check.op, verdict, arrays, statics, first) if first else None,
     )
-
-
-def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict, until=math.inf):
-    """A smaller case that fails in the same way, and its verdict; nothing is tried after `until`.
-
-    First tiny sizes are tried, then sizes between those that were drawn.
-    """
-    for attempt in _tiny(case, candidate.between):
-        if time.monotonic() > until:
-            break
-        again = verdict_on(check, candidate, attempt)
-        if again is not None and again.failure == verdict.failure:
-            return attempt, again
-    for dim, size in case.sizes.items():
-        low = max((s for s in SIZES if s < size), default=0)
-        low = max(low, int(candidate.between.get(dim, (1, 1))[0]) - 1)
-        high = size
-        while high - low > 1 and time.monotonic() < until:
-            middle = (low + high) // 2
-            attempt = replace(case, sizes={**case.sizes, dim: middle})
-            again = verdict_on(check, candidate, attempt) if _admitted(attempt) else None
-            if again is not None and again.failure == verdict.failure:
-                case, verdict, high = attempt, again, middle
-            else:
-                low = middle
-    return case, verdict
-
-
-def _tiny(case: Case, between) -> Iterator[Case]:
-    """Cases of one to three steps, without and then with the batch, each with three seeds."""
-    first, *others = case.sizes
-    alone = dict.fromkeys(case.batch, 1)
-    for batch, (length, width) in product((alone, case.batch), TINY):
-        sizes = {first: length, **dict.fromkeys(others, width)}
-        sizes = {d: int(max(n, between.get(d, (1, 1))[0])) for d, n in sizes.items()}
-        smaller = (sizes, batch) != (case.sizes, case.batch)
-        if smaller and all(n <= case.sizes[d] for d, n in sizes.items()):
-            seeds = ((case.seed + step) % 2**32 for step in range(TINY_SEEDS))
-            attempts = (replace(case, sizes=sizes, batch=batch, seed=seed) for seed in seeds)
-            yield from filter(_admitted, attempts)
-
-
-def _admitted(case: Case) -> bool:
-    """True if the operator's parameters and the constructors of its preset allow these sizes."""
-    parameters = case.op.parameters
-    if not all(
-        parameters[d].admits(n, case.sizes) for d, n in case.sizes.items() if d in parameters
-    ):
-        return False
-    if case.preset is None:
-        return True
-    try:
-        # a preset may derive a size from others: `mamba_layer` has twice as many channels inside
-        sizes = case.op.sizes(*case.arrays, **case.statics)
-    except ValueError:  # no half of a spectrum has an odd number of modes, for example
-        return False
-    return case.sizes.items() <= sizes.items()
 
 
 def _failing(check: Check, candidate: Candidate, case: Case) -> tuple[list[np.ndarray], dict]:
@@ -166,43 +95,6 @@ def _called(check, candidate, case, arrays, statics, verdict: Verdict) -> tuple[
     return call.arguments, call.statics
 
 
-def _simplest(check, candidate, case, arrays, statics, verdict, until):
-    """Simplified arguments, the names of those whose values do not matter, and the verdict."""
-
-    def judged(attempt):
-        return check.judge_arrays(candidate, attempt, statics)
-
-    def admitted(attempt):
-        """The attempt as `only` returns it; None if it declines it or changes a size."""
-        try:
-            kept, told = candidate.narrowed(attempt, statics)
-        except (Broken, Declined):
-            return None
-        sizes = [a.shape for a in kept] == [a.shape for a in attempt]
-        return kept if sizes and told == statics else None
-
-    def infinite(attempt):
-        with np.errstate(all="ignore"):
-            sizes = [np.abs(g.value) for g in candidate.grader.expect(attempt, statics)]
-        return not all((size <= case.type.max).all() for size in sizes)
-
-    meant = infinite(arrays)
-
-    def fails(attempt):
-        if time.monotonic() > until:
-            return False
-        try:
-            alike = judged(attempt).failure == verdict.failure
-        except Declined:
-            return False
-        return alike and (meant or not infinite(attempt))  # at a pole a right program may give NaN
-
-    if not fails(arrays):  # fails only by the exact integer rule, or not in every call
-        return arrays, set(), verdict
-    arrays, anything = simplified(case, arrays, fails, admitted)
-    return arrays, anything, judged(arrays)
-
-
 def _in_words(case: Case, arrays, statics, anything) -> str:
     """Sizes, then a few words on every argument."""
     core = case.op.sizes(*arrays, **statics)
@@ -217,6 +109,34 @@ def _in_words(case: Case, arrays, statics, anything) -> str:
     ]
     text = f"{sizes}; {', '.join(shown)}" if shown else sizes
     return f"preset {case.preset}: {text}" if case.preset else text
+
+
+def show(name: str, a: np.ndarray, anything: bool) -> str:
+    """A few words on one argument; "other values fail too" if other draws of it fail too."""
+    return _shown(name, a) + (" (other values fail too)" if anything and a.size else "")
+
+
+def _shown(name: str, a: np.ndarray) -> str:
+    """The values of an array, or what they have in common, in a few words."""
+    if a.size and (a == a.flat[0]).all():
+        return f"{name}={_number(a.flat[0])}" + (" throughout" if a.size > 1 else "")
+    usual = np.sort(np.real(a), axis=None)[a.size // 2] if a.size else a.dtype.type(0)
+    places = np.flatnonzero(~(a == usual))
+    if places.size == 1 and a.size > 4:
+        i = tuple(int(j) for j in np.unravel_index(places[0], a.shape))
+        return f"{name}={_number(usual)} but {name}[{', '.join(map(str, i))}]={_number(a[i])}"
+    if a.size <= 4:
+        return f"{name}=[{', '.join(map(_number, a.ravel()))}]"
+    return f"{name}: {a.size} numbers from {_number(a.flat[0])}"
+
+
+def _number(x) -> str:
+    if isinstance(x, np.bool_):
+        return str(bool(x)).lower()
+    x = x + 0.0  # turns −0 into 0
+    if np.iscomplexobj(x):
+        return _number(x.real) if x.imag == 0 else f"{x.real:.6g}{x.imag:+.6g}j"
+    return f"{x:.6g}"
 
 
 def save(

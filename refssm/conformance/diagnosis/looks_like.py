@@ -30,6 +30,7 @@ from refssm.conformance.calling.one_call import Declined, InProcess
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.limits import may_hold
 from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.diagnosis.pattern import shared_pattern
 from refssm.conformance.diagnosis.suspects import (
     answering_alike,
@@ -253,13 +254,15 @@ class LooksLike:
         return named or (not self.bugs and " bits" in self.text)
 
 
-def diagnose(check: Check, candidate: Candidate, case: Case, strategy, seed: int) -> LooksLike:
+def diagnose(
+    check: Check, candidate: Candidate, case: Case, drawing: Drawing, seed: int
+) -> LooksLike:
     """The planted bugs with the same outputs, else a pattern of the errors, else nothing."""
     with remembering(), _quiet():
-        heard = episodes(check, candidate, case, strategy, seed)
+        heard = episodes(check, candidate, case, drawing, seed)
         alike = answering_alike(check, candidate, heard)
         if len(alike) > 1 and len(heard) > 1:  # more cases, to tell them apart
-            heard = episodes(check, candidate, case, strategy, seed, enough=CASES)
+            heard = episodes(check, candidate, case, drawing, seed, enough=CASES)
             alike = answering_alike(check, candidate, heard, among=alike)
         if not alike and (finite := _alike_where_finite(check, candidate, heard)):
             return _told(check, candidate, heard, finite, "the same finite outputs")

@@ -11,7 +11,7 @@ from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.checks import Check
-from refssm.conformance.checks.sweep import sweep
+from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import expect, hash_of
 from refssm.conformance.judging.grading import compare, span_product
@@ -90,7 +90,7 @@ def episode(check: Check, candidate: Candidate, case: Case) -> Episode:
 
 
 def episodes(
-    check: Check, candidate: Candidate, case: Case, strategy, seed: int, enough=ENOUGH
+    check: Check, candidate: Candidate, case: Case, drawing: Drawing, seed: int, enough=ENOUGH
 ) -> list[Episode]:
     """The failing case, and further cases of the check until enough of them have failed.
 
@@ -100,13 +100,10 @@ def episodes(
     lost = any(call.outcome.died for call in heard[0].calls)
     if check.strategy is None or lost:
         return heard
-
-    def listen(drawn: Case) -> Verdict:
-        if sum(not e.verdict.ok for e in heard) <= enough:
-            heard.append(episode(check, candidate, drawn))
-        return Verdict("-")
-
-    sweep(strategy, listen, count=CASES, seed_=seed, shrink=False)
+    for drawn in drawing.cases(CASES, seed):
+        if sum(not e.verdict.ok for e in heard) > enough:
+            break
+        heard.append(episode(check, candidate, drawn))
     return heard
 
 

@@ -20,13 +20,11 @@ from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.checks import GRADIENT, Check
-from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.exchange import files, judging
 from refssm.conformance.exchange.call import TypedCall, described
 from refssm.conformance.exchange.manifest import CHECKS, FORMAT, NAME, VERSION
 from refssm.conformance.judging.certificate import certified
 from refssm.conformance.judging.expected import expect, key_of, remembering
-from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.number_types import number_type
 from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session, Settings
@@ -135,18 +133,12 @@ class Writer:
 
     def _check(self, trial: Trial, check: Check, tick) -> None:
         """Write the cases of one check: those that `refssm verify` draws with the same seed."""
-        candidate, drawn = trial.candidate.judged_in(check.dtype), []
-
-        def keep(case: Case) -> Verdict:
-            drawn.append(case)
-            return Verdict("-")
-
+        candidate = trial.candidate.judged_in(check.dtype)
         seed = first_seed(check, self.wanted.settings.seed)
         # programs in other languages rarely accept real and complex arguments together
-        cases = check.cases(mixed=False, between=self.wanted.settings.where.sizes)
-        sweep(cases, keep, count=check.count, seed_=seed, shrink=False)
-        for done, case in enumerate(drawn):
-            tick(check.id, done, len(drawn))
+        drawing = check.cases(mixed=False, between=self.wanted.settings.where.sizes)
+        for done, case in enumerate(drawing.cases(check.count, seed)):
+            tick(check.id, done, check.count)
             self.recorder.asked, self.recorder.unanswered = [], False
             with remembering():
                 verdict = check.judge_case(candidate, case)

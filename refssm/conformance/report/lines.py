@@ -23,7 +23,7 @@ from refssm.conformance.checks.checks import PROFILES, judged_in_double, rule_na
 from refssm.conformance.checks.law import Conduct, Law
 from refssm.conformance.judging.result import FAILURES, THIN, Also, Result
 
-LIBRARIES = ("numpy", "scipy", "hypothesis")
+LIBRARIES = ("numpy", "scipy")
 STYLES = {
     "pass": "green",
     "thin": "red",

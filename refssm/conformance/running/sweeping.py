@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
-from hypothesis import strategies as st
 
 from refssm.conformance.calling.candidate import Candidate, without_result
 from refssm.conformance.calling.worker import NOT_CALLED
-from refssm.conformance.cases.case import ordinary_cases
+from refssm.conformance.cases.case import Case, ordinary_cases
+from refssm.conformance.cases.sampling import Sample, Sampler
 from refssm.conformance.checks.checks import COMPARING, Check
 from refssm.conformance.checks.drawing import Drawing
-from refssm.conformance.checks.sweep import SHRINK_TRIES, sweep, widest
+from refssm.conformance.checks.sweep import sweep, widest
 from refssm.conformance.checks.swept import Failure, Swept
 from refssm.conformance.diagnosis.failure import explain
 from refssm.conformance.diagnosis.hints import AS_WRONG, FLUSHED
 from refssm.conformance.diagnosis.looks_like import diagnose
+from refssm.conformance.diagnosis.shrinking import SHRINK_SECONDS, SHRINK_TRIES, Shrinking
 from refssm.conformance.judging.result import MISFIT, THIN, Also, Explained, Result
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.first_calls import BLOCK_SIZES, FirstCall, Probe
@@ -102,9 +102,10 @@ class Sweeping:
         self.options = {
             "count": self.check.count,
             "seed_": first_seed(self.check, self.session.settings.seed),
-            "shrink": self.scope.shrink,
-            "tick": self._progress(),
+            "several": self.scope.shrink,
+            "tick": self._judged_one,
         }
+        self.done = 0  # cases
 
     def result(self) -> Result:
         """Judge the cases and return the result."""
@@ -117,7 +118,6 @@ class Sweeping:
             swept.verdict = Verdict("-", notes=("declined all cases",))
         explained: tuple = ()
         if swept.failures:
-            self.session.tick(f"{check.id}: explaining the failure", 0, 0)
             explained = self._explained(swept)
         counts = swept.examples, swept.declined
         result = self.wording.judged(check, swept.verdict, started, *counts, hint)
@@ -128,8 +128,7 @@ class Sweeping:
     def of_first_call(self, first: FirstCall) -> Result:
         """The result of a first call that is a failure; the check draws no other case."""
         started, verdict = time.perf_counter(), without_result(first.outcome)
-        failure = Failure(0, "", verdict, case=first.case, smallest=verdict)
-        swept = Swept(examples=1, verdict=verdict, failures=[failure])
+        swept = Swept(examples=1, verdict=verdict, failures=[_failure(first.case, verdict)])
         explained = self._explained(swept)
         result = self.wording.judged(self.check, verdict, started)
         result = result.explained(*explained) if explained else result
@@ -141,8 +140,9 @@ class Sweeping:
         """The result of a first call that the declared layout does not fit; no case is drawn."""
         started, outcome = time.perf_counter(), first.outcome
         verdict = without_result(replace(outcome, message=self.probe.misfit))
-        failure = Failure(0, "", verdict, case=first.case, smallest=verdict)
-        shown = self._shown(failure, None, hints=False, shrink=False)
+        failure = _failure(first.case, verdict)
+        failing = self._failing(failure, {})
+        shown = self._shown(failure, failing, None, hints=False, shrink=False)
         shown = replace(shown, kind=MISFIT, hint=UNFIT if outcome.misfit else RAISES)
         result = self.wording.judged(self.check, verdict, started).explained(shown)
         return replace(result, shrunk=False)
@@ -167,7 +167,7 @@ class Sweeping:
         if check.strategy is None and swept.declined:
             op, within = self.scope.op, self.size_ranges
             for case in ordinary_cases(op, check.dtype, BLOCK_SIZES, within):
-                swept = sweep(Drawing(st.just(case)), self.judge_case, **self.options)
+                swept = sweep(Drawing(_always(case)), self.judge_case, **self.options)
                 if not swept.declined:
                     break
         return swept
@@ -176,18 +176,14 @@ class Sweeping:
         preset = self.session.settings.preset
         return self.check.cases(mixed=self.probe.mixed, between=self.size_ranges, preset=preset)
 
-    def _progress(self) -> Callable[[int], None]:
-        """The callback for each case, and for each try of shrinking."""
-        done, check, session = [0], self.check, self.session
+    def _judged_one(self) -> None:
+        """Show that one more case was judged."""
+        self.done += 1
+        self.session.tick(self.check.id, self.done, self.check.count)
 
-        def tick(tries: int) -> None:
-            done[0] += not tries
-            if tries:
-                session.tick(f"{check.id}: making the case smaller", tries, SHRINK_TRIES)
-            else:
-                session.tick(check.id, done[0], check.count)
-
-        return tick
+    def _tried_one(self, tries: int) -> None:
+        """Show that one more simpler case was tried."""
+        self.session.tick(f"{self.check.id}: making the case smaller", tries, SHRINK_TRIES)
 
     def _thin(self, swept: Swept, result: Result) -> Result:
         """The result, thin if it passes in too few cases."""
@@ -222,41 +218,62 @@ class Sweeping:
 
     def _explained(self, swept: Swept) -> tuple[Explained, tuple[Also, ...]] | tuple[()]:
         """The worst failure, and the others; nothing if no case of this check is to blame."""
-        settings, (worst, *others) = self.session.settings, swept.failures
-        assert worst.case is not None
+        settings, (worst, *_) = self.session.settings, swept.failures
         if worst.verdict.message.startswith(NOT_CALLED):
             return ()
-        first = worst.verdict
-        if settings.evidence and worst.smallest is not None:
+        failing = [self._failing(failure, swept.verdicts) for failure in swept.failures]
+        until = time.monotonic() + SHRINK_SECONDS
+        for one in failing if self.scope.shrink else ():
+            one.shrink(until)
+        self.session.tick(f"{self.check.id}: explaining the failure", 0, 0)
+        first = None
+        if settings.evidence:
             seed = self.options["seed_"]
-            first = widest(self._cases(), self.judge_case, first, seed)
-        shown = self._shown(worst, first if settings.evidence else None, settings.hints)
+            first = widest(self._cases(), self.judge_case, worst.verdict, seed)
+        shown, *others = (
+            self._shown(failure, one, None if i else first, settings.hints and not i)
+            for i, (failure, one) in enumerate(zip(swept.failures, failing, strict=True))
+        )
         if shown.hint == FLUSHED:
             shown = replace(shown, hint=self._where_flushed())
         inaccurate = worst.verdict.verdict == "inaccurate" and shown.hint.endswith(AS_WRONG)
         if (settings.diagnose or inaccurate) and not worst.verdict.died:
             check, candidate, seed = self.check, self.candidate, self.options["seed_"]
-            looks_like = diagnose(check, candidate, worst.case, self._cases(), seed)
+            looks_like = diagnose(check, candidate, failing[0].case, self._cases(), seed)
             shown = replace(shown, looks_like=looks_like.text if settings.diagnose else "")
             if looks_like.of_few_bits:  # it has few bits in a wider type too
                 shown = replace(shown, hint=shown.hint.removesuffix(AS_WRONG))
         if inaccurate and shown.hint.endswith(AS_WRONG):
             shown = replace(shown, as_wrong=True)
-        also = [self._shown(failure, None, hints=False).also(failure.verdict) for failure in others]
-        return shown, tuple(also)
+        verdicts = (failure.verdict for failure in swept.failures[1:])
+        return shown, tuple(map(Explained.also, others, verdicts))
+
+    def _failing(self, failure: Failure, verdicts: dict[str, Verdict | None]) -> Shrinking:
+        """The first case of a failure, to be made simpler."""
+        assert failure.sample is not None
+        return Shrinking(
+            self.judge_case,
+            failure.sample,
+            failure.first,
+            verdicts,
+            self.candidate.between,
+            self._tried_one,
+        )
 
     def _shown(
-        self, failure: Failure, first: Verdict | None, hints: bool, shrink=True
+        self,
+        failure: Failure,
+        failing: Shrinking,
+        first: Verdict | None,
+        hints: bool,
+        shrink=True,
     ) -> Explained:
         """One failure: its smallest case, and where that is saved."""
-        assert failure.case is not None
-        assert failure.smallest is not None
         settings = self.session.settings
         shown = explain(
             self.check,
             self.candidate,
-            failure.case,
-            failure.smallest,
+            failing,
             accepted=self.probe.accepted,
             shrink=shrink and self.scope.shrink,
             folder=settings.folder,
@@ -271,11 +288,21 @@ class Sweeping:
         assert self.candidate.standard is not None
         forgiving = copy(self.candidate)
         forgiving.standard = replace(self.candidate.standard, ftz=True)
-        how = {**self.options, "shrink": False, "tick": lambda tries: None}
+        how = {**self.options, "several": False, "tick": lambda: None}
         again = sweep(self._cases(), self.check.judging(forgiving), **how)
-        if again.case is None:
+        if not again.failures:
             return FLUSHED
         return f"also wrong if subnormal numbers may be flushed to zero: {again.verdict.message}"
+
+
+def _failure(case: Case, verdict: Verdict) -> Failure:
+    """The failure of a case that no sampler drew."""
+    return Failure(0, "", verdict, verdict, sample=Sample(case))
+
+
+def _always(case: Case) -> Sampler:
+    """A sampler with only one case."""
+    return lambda draw: case
 
 
 def first_seed(check: Check, seed: int) -> int:

@@ -16,6 +16,7 @@ from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import Declined, InProcess
 from refssm.conformance.cases.case import MEDLEY, Case, Knob, ordinary_case
+from refssm.conformance.cases.sampling import Choices, at_random
 from refssm.conformance.cases.sizes import core_dims, of_matrices, powers_of
 from refssm.conformance.checks.checks import STATE, VALUE, types_of
 from refssm.conformance.gauges.gauge import Gauge
@@ -142,10 +143,8 @@ def _size(case: Case) -> int:
 
 def _drawn(op, dtype, lengths, rng) -> Case | None:
     """A random case with these lengths; None if it is too large or its parameters do not fit."""
-
-    def one_of(choices):
-        return choices[int(rng.integers(len(choices)))]
-
+    draw = Choices(at_random(rng))
+    one_of = draw.one_of
     dims = core_dims(op)
     first = op.leading or dims[0]
     long = one_of([first, first, *dims])
@@ -155,7 +154,7 @@ def _drawn(op, dtype, lengths, rng) -> Case | None:
     parameters = {name: one_of(_short(d, lengths)) for name, d in op.parameters.items()}
     core |= {dim: int(parameters.pop(dim)) for dim in core if dim in parameters}
     knobs = {name: _knob(domain, dtype, one_of) for name, domain in op.inputs.items()}
-    seed = int(rng.integers(2**32))
+    seed = draw.below(2**32)
     case = Case(op, np.dtype(dtype), core, batch, knobs, seed, None, parameters)
     told = case.statics
     fits = all(d.admits(told[name], told) for name, d in op.parameters.items())

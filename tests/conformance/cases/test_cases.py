@@ -1,6 +1,5 @@
 """Cases: what knobs and seed determine, and how sweeps shrink cases."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,8 @@ from refssm.conformance.cases.case import MEDLEY, Case, Knob, beside, fill, ordi
 from refssm.conformance.cases.drawing import ENTRIES, LONG, SIZES, TAME_SIZE, cases
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.sweep import sweep
-from refssm.conformance.diagnosis.simplest import show, simplified
+from refssm.conformance.diagnosis.failure import show
+from refssm.conformance.diagnosis.shrinking import simplified
 from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.domains import decays, signals, transitions
 from refssm.krylov import KRYLOV_KERNEL
@@ -22,14 +22,7 @@ from refssm.scan import LINEAR_SCAN
 
 def drawn(op, dtype="float32", count=40, seed=0, **settings):
     """Cases as a sweep draws them."""
-    seen = []
-
-    def remember(case):
-        seen.append(case)
-        return Verdict("A")
-
-    sweep(Drawing(cases(op, dtype, **settings)), remember, count=count, seed_=seed)
-    return seen
+    return [*Drawing(cases(op, dtype, **settings)).cases(count, seed)]
 
 
 @pytest.mark.parametrize("op", WITH_ARGUMENTS, ids=str)
@@ -149,30 +142,6 @@ def test_exact_cases_hold_small_integers():
     assert not replace(case, knobs=knobs).exact
 
 
-def test_a_sweep_shrinks_to_the_smallest_failing_case():
-    def too_long(case):
-        return wrong("too long") if case.sizes["l"] > 60 and case.sizes["n"] > 1 else Verdict("A")
-
-    swept = sweep(Drawing(cases(LINEAR_SCAN, "float32")), too_long, count=50, seed_=1)
-    assert swept.case is not None
-    assert swept.case.sizes == {"l": 63, "n": 2}
-    assert {knob.map for knob in swept.case.knobs.values()} == {"one"}
-    assert {*swept.case.batch.values()} == {1}
-
-
-def test_a_sweep_shrinks_to_failures_of_the_same_kind_only():
-    def two_bugs(case):
-        error = Verdict("F", message="raised X", error=True)
-        return (
-            error if case.sizes["l"] < 3 else wrong("y") if case.sizes["l"] > 60 else Verdict("A")
-        )
-
-    for seed in range(5):
-        swept = sweep(Drawing(cases(LINEAR_SCAN, "float32")), two_bugs, count=50, seed_=seed)
-        assert swept.case is not None
-        assert (swept.verdict.verdict == "error") == (swept.case.sizes["l"] < 3)
-
-
 def test_a_lost_process_is_not_called_again():
     calls = []
 
@@ -182,45 +151,8 @@ def test_a_lost_process_is_not_called_again():
         return dead if case.sizes["l"] > 5 else Verdict("A")
 
     swept = sweep(Drawing(cases(LINEAR_SCAN, "float32")), crash, count=50, seed_=1)
-    assert swept.case is not None
+    assert len(swept.failures) == 1
     assert sum(case.sizes["l"] > 5 for case in calls) == 1
-
-
-def test_shrinking_ends_in_time(monkeypatch):
-    monkeypatch.setattr("refssm.conformance.checks.sweep.SHRINK_SECONDS", 0.2)
-    calls = []
-
-    def slow(case):
-        calls.append(case)
-        time.sleep(0.05)
-        return wrong("always")
-
-    sweep(Drawing(cases(LINEAR_SCAN, "float32")), slow, count=5, seed_=1)
-    assert len(calls) < 5 + 8
-
-
-def test_shrinking_tries_as_many_cases_on_a_slow_machine_as_on_a_fast_one(monkeypatch):
-    monkeypatch.setattr("refssm.conformance.checks.sweep.SHRINK_TRIES", 10)
-    tried, smallest, ticks = [], [], []
-    for pause in (0, 0.02):
-        failed, after = [], []
-
-        def judged(case, pause=pause, failed=failed, after=after):
-            time.sleep(pause)
-            if failed:
-                after.append(str(case))
-            if case.sizes["l"] < 40:
-                return Verdict("A")
-            failed.append(case)
-            return wrong("long")
-
-        drawing = Drawing(cases(LINEAR_SCAN, "float32"))
-        swept = sweep(drawing, judged, count=20, seed_=1, tick=ticks.append)
-        tried.append(after)
-        smallest.append(str(swept.case))
-    assert max(ticks) == 10
-    assert tried[0] == tried[1]
-    assert smallest[0] == smallest[1]
 
 
 def test_a_changing_answer_still_gets_one_story():
@@ -229,7 +161,7 @@ def test_a_changing_answer_still_gets_one_story():
     def flaky(case):
         return wrong("sometimes") if next(answers) % 3 else Verdict("A")
 
-    assert sweep(Drawing(cases(LINEAR_SCAN, "float32")), flaky, count=20, seed_=1).case is not None
+    assert sweep(Drawing(cases(LINEAR_SCAN, "float32")), flaky, count=20, seed_=1).failures
 
 
 def test_declined_cases_are_counted_and_not_judged():
@@ -242,23 +174,6 @@ def test_declined_cases_are_counted_and_not_judged():
     assert swept.examples == 40
     assert 0 < swept.declined < 40
     assert swept.verdict.grade == "A"
-
-
-def test_declined_cases_are_counted_while_searching_only():
-    declined, smaller = [], []
-
-    def declining(case):
-        if case.sizes["l"] <= 64:
-            declined.append(any(smaller))
-            raise Declined
-        return verdict
-
-    drawing = Drawing(cases(LINEAR_SCAN, "float32"))
-    verdict = wrong("long")
-    swept = sweep(drawing, declining, count=40, seed_=2, tick=smaller.append)
-    assert True in declined
-    verdict = Verdict("A")
-    assert swept.declined == sweep(drawing, declining, count=40, seed_=2).declined > 0
 
 
 def test_arrays_are_simplified_as_far_as_the_failure_allows():

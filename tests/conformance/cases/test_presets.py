@@ -1,10 +1,11 @@
 """Presets: systems that models start from, as cases of the judge."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
+from judging import shrunk
 
 from refssm import initial
 from refssm._declaration.signature import length_of
@@ -17,9 +18,9 @@ from refssm.conformance.cases.presets import DEEP, LENGTHS, longest_preset, usab
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.cases.stacking import free_arguments, of_complex
 from refssm.conformance.checks.checks import PROFILES, checks_of, types_of
-from refssm.conformance.checks.drawing import LONG, PRESETS, UNMUTATED, Drawing
+from refssm.conformance.checks.drawing import LONG, PIECE, PRESETS, Drawing
 from refssm.conformance.checks.sweep import sweep
-from refssm.conformance.diagnosis.failure import _admitted, _tiny
+from refssm.conformance.diagnosis.shrinking import admitted, tiny
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
@@ -33,16 +34,10 @@ EACH = pytest.mark.parametrize("op", WITH_PRESETS, ids=str)
 
 def drawn(op, dtype, check="value", seed=3, profile="default"):
     """The cases of one check."""
-    found = []
     checks = checks_of(op, PROFILES[profile], [dtype], vjp=op.differentiable)
     (chosen,) = [c for c in checks if c.name == check]
-
-    def keep(case):
-        found.append(case)
-        return Verdict("-")
-
-    sweep(chosen.cases(), keep, count=chosen.count, seed_=seed, shrink=False)
-    assert len(found) > 0.8 * chosen.count  # Hypothesis may meet a case twice
+    found = [*chosen.cases().cases(chosen.count, seed)]
+    assert len({*map(str, found)}) == chosen.count
     return found
 
 
@@ -187,25 +182,25 @@ def test_a_size_that_a_preset_does_not_have_is_not_tried_when_a_failure_is_made_
     preset = next(p for p in presets_of(op) if p.name == "fourier-16")
     sizes = {"l": 3, "n": 16, "r": 1}
     case = Case(op, np.dtype("complex128"), sizes, {"d": 1}, {}, 0, None, {}, preset)
-    assert list(_tiny(case, {})) == []  # one mode: the constructor wants an even number
+    assert list(tiny(case, {})) == []  # one mode: the constructor wants an even number
     other = replace(case, preset=next(p for p in presets_of(op) if p.name == "legs-16"))
-    assert [attempt.sizes["n"] for attempt in _tiny(other, {})] == [1] * 12
+    assert [attempt.sizes["n"] for attempt in tiny(other, {})] == [1] * 12
 
 
 @pytest.mark.parametrize("name", ["mamba_layer", "mamba_layer_stateful"])
 def test_a_failure_in_a_layers_start_is_made_smaller_only_where_its_sizes_belong_together(name):
     op = operator_named(name)
     case = next(case for case in drawn(op, "float32") if case.preset)
-    assert not _admitted(replace(case, sizes={**case.sizes, "h": 2}))  # `init` makes e = 2h
-    assert not _admitted(replace(case, sizes={**case.sizes, "e": 4}))
+    assert not admitted(replace(case, sizes={**case.sizes, "h": 2}))  # `init` makes e = 2h
+    assert not admitted(replace(case, sizes={**case.sizes, "e": 4}))
     lengths = (replace(case, sizes={**case.sizes, "l": l}) for l in (1, 5))
-    attempts = [*_tiny(case, {}), *lengths]
+    attempts = [*tiny(case, {}), *lengths]
     assert all(
         op.sizes(*attempt.arrays).items() >= attempt.sizes.items()
         for attempt in attempts
-        if _admitted(attempt)
+        if admitted(attempt)
     )
-    assert _admitted(attempts[-1])
+    assert admitted(attempts[-1])
 
 
 def test_a_failing_start_of_a_layer_with_a_state_keeps_the_sizes_that_init_derives():
@@ -229,19 +224,20 @@ def test_a_range_of_where_excludes_presets_of_other_sizes():
 
 
 def test_pieces_hold_every_case_once_and_presets_come_last():
-    drawing = Drawing("usual", "presets", ("long", "longer"))
-    pieces = list(drawing.pieces(25))
-    assert pieces == [
-        (0, 10, "usual"), (10, 8, "usual"), (18, 5, "presets"), (23, 1, "long"), (24, 1, "longer"),
+    names: Any = ("usual", "presets", ("long", "longer"))
+    drawing = Drawing(*names)
+    assert [*drawing.pieces(25)] == [
+        (0, 10, "usual", 0, 18, True), (10, 8, "usual", 10, 18, True),
+        (18, 5, "presets", 0, 5, True), (23, 1, "long", 0, 1, True), (24, 1, "longer", 0, 1, True),
     ]  # fmt: skip
     for count in range(1, 60):
-        kinds = Drawing("u", "p", ("l", "m"))._kinds(count)
+        kinds = drawing._kinds(count)
         assert sum(number for number, _ in kinds) == count
-        of_presets = sum(number for number, kind in kinds if kind != "u")
+        of_presets = sum(number for number, kind in kinds if kind != "usual")
         assert of_presets >= count / PRESETS or (of_presets == 0 and count < PRESETS)
-    assert list(Drawing("usual").pieces(25)) == [
-        (0, UNMUTATED, "usual"), (10, UNMUTATED, "usual"), (20, 5, "usual"),
-    ]  # fmt: skip
+    usual = Drawing(drawing.usual)
+    assert [piece[:2] for piece in usual.pieces(25)] == [(0, PIECE), (10, PIECE), (20, 5)]
+    assert [piece[:2] for piece in usual.pieces(25, turn=2)] == [(50, PIECE), (60, PIECE), (70, 5)]
 
 
 def test_a_failure_in_a_preset_is_found_and_shrinks_to_a_small_length():
@@ -253,7 +249,7 @@ def test_a_failure_in_a_preset_is_found_and_shrinks_to_a_small_length():
     checks = checks_of(op, PROFILES["default"], ["float32"], vjp=False)
     drawing = checks[0].cases()
     swept = sweep(drawing, wrong_from_five, count=25, seed_=1)
-    assert swept.case is not None
-    assert swept.case.preset is not None
-    assert swept.case.sizes["l"] < 1024
-    assert sweep(Drawing(st.just(swept.case)), wrong_from_five, count=1, seed_=1).case is not None
+    case = shrunk(swept, wrong_from_five).case
+    assert case.preset is not None
+    assert case.sizes["l"] == 16
+    assert not wrong_from_five(case).ok

@@ -11,8 +11,6 @@ from refssm.conformance.cases.drawing import cases
 from refssm.conformance.cases.structured import kinds_of
 from refssm.conformance.checks.checks import PROFILES, checks_of
 from refssm.conformance.checks.drawing import Drawing
-from refssm.conformance.checks.sweep import sweep
-from refssm.conformance.judging.verdict import Verdict
 from refssm.domains import (
     decays,
     log_decays,
@@ -28,16 +26,9 @@ OF_KIND = [op for op in OPERATORS if kinds_of(op)]
 
 
 def drawn(name, dtype, count=12, seed=0) -> list[Case]:
-    seen = []
-
-    def remember(case):
-        seen.append(case)
-        return Verdict("A")
-
     op = operator_named(name)
-    strategy = cases(op, dtype, of_structure=kinds_of(op))
-    sweep(Drawing(strategy), remember, count=count, seed_=seed, shrink=False)
-    return seen
+    sampler = cases(op, dtype, of_structure=kinds_of(op))
+    return [*Drawing(sampler).cases(count, seed)]
 
 
 def filled(domain, map_, texture, shape, rank, dtype="float64", seed=1):
@@ -149,13 +140,9 @@ def test_a_shortcut_with_a_tolerance_near_the_roundoff_of_double_precision_is_se
 
 @pytest.mark.parametrize("name", ["hippo_project", "selective_scan"])
 def test_of_complex_cases_some_have_one_complex_argument(name):
-    op, seen = operator_named(name), []
-
-    def remember(case):
-        seen.append(tuple(np.iscomplexobj(a) for a in case.arrays))
-        return Verdict("A")
-
-    sweep(Drawing(cases(op, "complex64")), remember, count=60, seed_=1, shrink=False)
+    op = operator_named(name)
+    drawing = Drawing(cases(op, "complex64"))
+    seen = [tuple(map(np.iscomplexobj, case.arrays)) for case in drawing.cases(60, 1)]
     free = [i for i, d in enumerate(op.inputs.values()) if not d.real]
     alone = {tuple(i == kept for i in range(len(op.inputs))) for kept in free}
     assert alone <= set(seen)

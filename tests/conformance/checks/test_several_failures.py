@@ -6,10 +6,11 @@ import math
 import jsonschema
 import numpy as np
 import pytest
-from judging import judged, plugin, run, scan
+from judging import judged, plugin, run, scan, shrunk
 
 from refssm.conformance.calling.candidate import without_result
 from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.cases.drawing import cases
 from refssm.conformance.checks.conduct.arguments import _about
 from refssm.conformance.checks.drawing import Drawing
@@ -113,32 +114,29 @@ def test_shrinking_never_crosses_into_another_failure():
     for seed in range(4):
         found = sweep(Drawing(cases(LINEAR_SCAN, "float32")), three, count=40, seed_=seed)
         assert len(found.failures) > 1
-        for failure in found.failures:
-            assert failure.case is not None
-            assert failure.smallest is not None
-            assert failure.smallest.failure == failure.verdict.failure
-            assert three(failure.case) == failure.smallest
+        for number, failure in enumerate(found.failures):
+            smallest = shrunk(found, three, number)
+            assert smallest.verdict.failure == failure.verdict.failure
+            assert three(smallest.case) == smallest.verdict
 
 
 def test_a_case_that_fails_in_another_way_in_each_process_keeps_its_first_failure():
-    drawing = Drawing(cases(LINEAR_SCAN, "float32"))
+    case = ordinary_case(LINEAR_SCAN, "float32")
+    drawing = Drawing(lambda draw: case)  # the same in each piece
     kinds = {0: "", 10: "a", 20: "b"}
-    first: list[str] = []  # the first case of each piece: the simplest one
 
     def passes(case):
         return Verdict("A")
 
     def judged_elsewhere(part):
         piece = sweep_piece(drawing, passes, count=30, seed_=1, part=part, several=True)
-        keys = [key for key, _ in piece]
-        first.append(keys[0])
-        told = wrong("no", kind=kinds[part]) if kinds[part] else Verdict("A")
-        return Piece(tuple((key, told if key == first[0] else Verdict("A")) for key in keys))
+        ((key, _),) = piece
+        return Piece(((key, wrong("no", kind=kinds[part]) if kinds[part] else Verdict("A")),))
 
     found = sweep(drawing, passes, count=30, seed_=1, ready=judged_elsewhere)
-    assert first == first[:1] * 3
-    ((kind, smallest),) = [(one.verdict.kind, one.smallest) for one in found.failures]
-    assert (kind, smallest) == ("a", wrong("no", kind="a"))
+    (failure,) = found.failures
+    assert failure.verdict == failure.first == wrong("no", kind="a")
+    assert failure.cases == 2
 
 
 def test_at_most_three_failures_are_listed_the_worst_first():
@@ -159,7 +157,7 @@ def test_an_inaccurate_value_beside_a_wrong_one_is_the_same_failure():
         Verdict("F", message="raised X: no", error=True),
         Verdict("F", message="raised X: never", error=True),
     ]
-    found = distinct([Failure(0, str(i), v) for i, v in enumerate(told)])
+    found = distinct([Failure(0, str(i), v, v) for i, v in enumerate(told)])
     assert [(f.verdict.verdict, f.cases, f.key) for f in found] == [
         ("wrong", 3, "1"),
         ("error", 2, "3"),

@@ -10,7 +10,7 @@ from judging import SCAN, judged, plugin, run
 
 from refssm.catalog import OPERATORS
 from refssm.conformance.diagnosis.place import Wrong, place_of
-from refssm.conformance.diagnosis.simplest import may_vanish
+from refssm.conformance.diagnosis.shrinking import may_vanish
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.report.lines import limits

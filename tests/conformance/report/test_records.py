@@ -182,7 +182,7 @@ def header(capfd, folder, text, *options):
 def test_the_header_names_versions_machine_device_and_flags(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     told = header(capfd, tmp_path, SCAN)
-    for name in ("refssm", "numpy", "scipy", "hypothesis"):
+    for name in ("refssm", "numpy", "scipy"):
         assert f"{name} {version(name)}, " in told
     assert f"Python {platform.python_version()}, {platform.system()} {platform.machine()}" in told
     assert "numpy arrays, device cpu, flush to zero: no" in told.splitlines()

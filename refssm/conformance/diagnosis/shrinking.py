@@ -1,0 +1,259 @@
+"""Make a failing case as simple as its failure allows: first its choices, its sizes, its values."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+import numpy as np
+
+from refssm.conformance.calling.candidate import Broken, Candidate
+from refssm.conformance.calling.one_call import Declined
+from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.limits import may_hold
+from refssm.conformance.cases.sampling import Sample
+from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.piece import key_of
+from refssm.conformance.judging.expected import remembering
+from refssm.conformance.judging.verdict import Verdict
+from refssm.domains import Domain
+
+SHRINK_TRIES = 120  # a fixed number, so that machines agree; the time limits end slow runs
+SHRINK_SECONDS = 8.0  # for the cases of all failures of a check together
+PATIENCE = 15.0  # seconds for the values of a failure
+LISTED = 100  # choices below are from a list, in which all lower ones are tried; seeds are above
+FEW = 3  # of other choices, so many are tried
+TINY = ((1, 1), (2, 1), (2, 2), (3, 2))  # lengths and widths to try first
+TINY_SEEDS = 3  # and with so many seeds each
+REDRAWS = 3
+VANISHING = frozenset({"gaps", "impulse", "late"})
+
+Arrays = list[np.ndarray]
+
+
+@dataclass
+class Shrinking:
+    """A failing case, made simpler step by step; each step fails in the same way.
+
+    After `SHRINK_TRIES` new cases, or at the time `until`, no new case is tried. `verdicts` are
+    those known by key, so a non-deterministic implementation gets one consistent report.
+    """
+
+    judge_case: Callable[[Case], Verdict]
+    sample: Sample
+    verdict: Verdict
+    verdicts: dict[str, Verdict | None] = field(default_factory=dict)
+    between: Mapping = field(default_factory=dict)  # the ranges of sizes
+    tick: Callable[[int], None] = lambda tries: None
+    tries: int = 0
+    until: float = math.inf
+
+    @property
+    def case(self) -> Case:
+        """The simplest failing case so far."""
+        return self.sample.case
+
+    def shrink(self, until: float = math.inf) -> None:
+        """Make the case simpler; not if it ended the process, which can be restarted only once."""
+        self.until = until
+        if not self.verdict.died:
+            self._lower_choices()
+            self._lower_sizes()
+
+    def _lower_choices(self) -> None:
+        """Try the first entry for each choice, then all earlier ones, until no single one fails."""
+        self._each_choice(lambda chosen: range(min(chosen, 1)))
+        while self._each_choice(lambda chosen: range(chosen if chosen < LISTED else FEW)):
+            pass
+
+    def _each_choice(self, lower: Callable[[int], Iterable[int]]) -> bool:
+        """Replace each choice by the first of `lower` numbers that fails; True if one does."""
+        before, place = self.sample, 0
+        while place < len(self.sample.choices):  # a lower choice may end with fewer choices
+            chosen = self.sample.choices
+            for other in lower(chosen[place]):
+                attempt = self.sample.changed([*chosen[:place], other, *chosen[place + 1 :]])
+                if self._fails(attempt):
+                    break
+            place += 1
+        return self.sample is not before
+
+    def _lower_sizes(self) -> None:
+        """Try tiny sizes, then halve each size, also to sizes that are never drawn."""
+        if any(self._fails(Sample(case)) for case in tiny(self.case, self.between)):
+            return
+        for dim, size in self.case.sizes.items():
+            low, high = int(self.between.get(dim, (1, 1))[0]) - 1, size
+            while high - low > 1:
+                middle = (low + high) // 2
+                attempt = replace(self.case, sizes={**self.case.sizes, dim: middle})
+                if admitted(attempt) and self._fails(Sample(attempt)):
+                    high = middle
+                else:
+                    low = middle
+
+    def _fails(self, sample: Sample) -> bool:
+        """True if a case fails in the same way; then it is the simplest one so far."""
+        key = key_of(sample.case)
+        if key not in self.verdicts:
+            if self.tries == SHRINK_TRIES or time.monotonic() > self.until:
+                return False
+            self.tries += 1
+            self.tick(self.tries)
+            try:
+                self.verdicts[key] = self.judge_case(sample.case)
+            except Declined:
+                self.verdicts[key] = None
+        verdict = self.verdicts[key]
+        if verdict is None or verdict.failure != self.verdict.failure:
+            return False
+        self.sample, self.verdict = sample, verdict
+        return True
+
+    def simplify(
+        self, check: Check, candidate: Candidate, arrays: Arrays, statics: dict
+    ) -> tuple[Arrays, set[str]]:
+        """Simplified arguments of the case, and the names of those whose values do not matter."""
+        assert check.judge_arrays is not None
+        judge, until = check.judge_arrays, time.monotonic() + PATIENCE
+
+        def accepted(attempt: Arrays) -> Arrays | None:
+            """The attempt as `only` returns it; None if it declines it or changes a size."""
+            try:
+                kept, told = candidate.narrowed(attempt, statics)
+            except (Broken, Declined):
+                return None
+            sizes = [a.shape for a in kept] == [a.shape for a in attempt]
+            return kept if sizes and told == statics else None
+
+        def infinite(attempt: Arrays) -> bool:
+            with np.errstate(all="ignore"):
+                sizes = [np.abs(g.value) for g in candidate.grader.expect(attempt, statics)]
+            return not all((size <= self.case.type.max).all() for size in sizes)
+
+        def fails(attempt: Arrays) -> bool:
+            if time.monotonic() > until:
+                return False
+            try:
+                alike = judge(candidate, attempt, statics).failure == self.verdict.failure
+            except Declined:
+                return False
+            return alike and (meant or not infinite(attempt))  # at a pole NaN may be right
+
+        with remembering():
+            meant = infinite(arrays)
+            if not fails(arrays):  # fails only by the exact integer rule, or not in every call
+                return arrays, set()
+            arrays, anything = simplified(self.case, arrays, fails, accepted)
+            self.verdict = judge(candidate, arrays, statics)
+        return arrays, anything
+
+
+def tiny(case: Case, between: Mapping) -> Iterator[Case]:
+    """Cases of one to three steps, without and then with the batch, each with three seeds."""
+    first, *others = case.sizes
+    alone = dict.fromkeys(case.batch, 1)
+    for batch, (length, width) in product((alone, case.batch), TINY):
+        sizes = {first: length, **dict.fromkeys(others, width)}
+        sizes = {d: int(max(n, between.get(d, (1, 1))[0])) for d, n in sizes.items()}
+        smaller = (sizes, batch) != (case.sizes, case.batch)
+        if smaller and all(n <= case.sizes[d] for d, n in sizes.items()):
+            seeds = ((case.seed + step) % 2**32 for step in range(TINY_SEEDS))
+            attempts = (replace(case, sizes=sizes, batch=batch, seed=seed) for seed in seeds)
+            yield from filter(admitted, attempts)
+
+
+def admitted(case: Case) -> bool:
+    """True if the operator's parameters and the constructors of its preset allow these sizes."""
+    parameters = case.op.parameters
+    if not all(
+        parameters[d].admits(n, case.sizes) for d, n in case.sizes.items() if d in parameters
+    ):
+        return False
+    if case.preset is None:
+        return True
+    try:
+        # a preset may derive a size from others: `mamba_layer` has twice as many channels inside
+        sizes = case.op.sizes(*case.arrays, **case.statics)
+    except ValueError:  # no half of a spectrum has an odd number of modes, for example
+        return False
+    return case.sizes.items() <= sizes.items()
+
+
+def simplified(
+    case: Case,
+    arrays,
+    fails: Callable[[Arrays], bool],
+    admitted: Callable[[Arrays], Arrays | None] = lambda attempt: attempt,
+):
+    """Arrays replaced by zeros, ones, a constant or one entry, if the failure stays.
+
+    Also the names of the arrays whose values do not matter: the failure stays for other draws of
+    them. `admitted` returns an attempt as the implementation accepts it, or None.
+    """
+    arrays, anything = list(arrays), set()
+    for i, (name, domain) in enumerate(case.op.inputs.items()):
+        if _any_draw_fails(case, arrays, i, fails, admitted):
+            anything.add(name)
+        for simpler in _simpler(arrays[i]):
+            if domain.kind == "offsets":
+                break  # most of the simple arrays are no offsets
+            if simpler.dtype.kind != "b":
+                fitted = domain.fit(simpler) if domain.fit else simpler
+                simpler = case.type.rounded(fitted, real=not np.iscomplexobj(simpler))
+            zero = not (simpler.all() or may_vanish(domain))
+            if zero or not may_hold(domain, simpler, arrays[i]):
+                continue  # outside the domain, as a time step of 0, or outside `--where`
+            if np.array_equal(simpler, arrays[i]):
+                break  # those that follow are less simple
+            attempt = admitted([*arrays[:i], simpler, *arrays[i + 1 :]])
+            if attempt is None or all(map(np.array_equal, attempt, arrays)):
+                continue
+            if fails(attempt):
+                arrays = attempt
+                break
+    return arrays, anything
+
+
+def may_vanish(domain: Domain) -> bool:
+    """True if the domain contains 0."""
+    corner = np.zeros(1)
+    zeros = (domain.draw(name, corner, corner, domain.real) == 0 for name in domain.maps)
+    return not VANISHING.isdisjoint(domain.textures) or any(z.all() for z in zeros)
+
+
+def _any_draw_fails(case, arrays, i, fails, admitted):
+    for step in range(1, REDRAWS + 1):
+        other = replace(case, seed=(case.seed + step * 7919) % 2**32).arrays[i]
+        if other.shape != arrays[i].shape or np.array_equal(other, arrays[i]):
+            return False
+        attempt = admitted([*arrays[:i], other, *arrays[i + 1 :]])
+        if attempt is None or not fails(attempt):
+            return False
+    return True
+
+
+def _simpler(a):
+    """Simpler arrays of the same shape and type, the simplest first."""
+    yield np.zeros_like(a)
+    yield np.ones_like(a)
+    if a.size == 0:
+        return
+    for digits in (1, 2) if a.dtype.kind not in "bi" else ():
+        constant = _few_digits(a.flat[0], digits)
+        yield np.full_like(a, constant)
+    largest = int(np.argmax(np.abs(a)))
+    for place, number in ((0, 1), (0, a.flat[0]), (largest, a.flat[largest])):
+        single = np.zeros_like(a)
+        single.flat[place] = number
+        yield single
+
+
+def _few_digits(x, digits):
+    """x rounded to few decimal digits, in each part."""
+    if np.iscomplexobj(x):
+        return complex(_few_digits(x.real, digits), _few_digits(x.imag, digits))
+    return float(f"{float(x):.{digits - 1}e}")

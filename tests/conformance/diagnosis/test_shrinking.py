@@ -1,0 +1,150 @@
+"""A failing case is made smaller by lower choices and sizes; it stays a failure of its kind."""
+
+import time
+
+from judging import judged, scan, shrunk
+
+from refssm.conformance.calling.one_call import Declined
+from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.cases.drawing import cases
+from refssm.conformance.cases.sampling import Sample
+from refssm.conformance.checks.drawing import Drawing
+from refssm.conformance.checks.sweep import sweep
+from refssm.conformance.diagnosis.shrinking import LISTED, SHRINK_TRIES, Shrinking
+from refssm.conformance.judging.verdict import Verdict, wrong
+from refssm.scan import LINEAR_SCAN
+
+SCANS = Drawing(cases(LINEAR_SCAN, "float32"))
+
+
+def smallest(judge_case, count=50, seed=1, **how):
+    """What becomes of the first failure that a sweep finds."""
+    return shrunk(sweep(SCANS, judge_case, count=count, seed_=seed), judge_case, **how)
+
+
+def test_a_failure_shrinks_to_the_smallest_failing_case():
+    def too_long(case):
+        return wrong("too long") if case.sizes["l"] > 60 and case.sizes["n"] > 1 else Verdict("A")
+
+    case = smallest(too_long).case
+    assert case.sizes == {"l": 61, "n": 2}
+    assert {knob.map for knob in case.knobs.values()} == {"one"}
+    assert {*case.batch.values()} == {1}
+
+
+def test_what_fails_in_every_case_shrinks_to_one_step():
+    for seed in range(3):
+        case = smallest(lambda case: wrong("always"), seed=seed).case
+        assert {*case.sizes.values(), *case.batch.values()} == {1}
+
+
+def test_what_fails_wherever_it_is_called_shrinks_to_one_step_in_the_report():
+    (result,) = judged("linear_scan", lambda a, b: 2 * scan(a, b), "value", shrink=True)
+    assert result.smallest.startswith("l=1 n=1; ")
+
+
+def test_no_single_lower_choice_of_the_smallest_case_fails():
+    def particular(case):
+        decay, inputs = case.knobs.values()
+        of_kind = decay.map in ("unit", "slow", "normal") or inputs.texture in ("gaps", "late")
+        fails = of_kind and case.sizes["l"] >= 32 and case.seed % 2 == 0
+        return wrong("particular") if fails else Verdict("A")
+
+    for seed in range(4):
+        found = smallest(particular, seed=seed)
+        choices = found.sample.choices
+        assert any(choices)
+        assert max(choices) < LISTED
+        for place, chosen in enumerate(choices):
+            for lower in range(chosen):
+                other = found.sample.changed([*choices[:place], lower, *choices[place + 1 :]])
+                assert particular(other.case).ok
+
+
+def test_a_failure_shrinks_to_failures_of_the_same_kind_only():
+    def two_bugs(case):
+        error = Verdict("F", message="raised X", error=True)
+        return (
+            error if case.sizes["l"] < 3 else wrong("y") if case.sizes["l"] > 60 else Verdict("A")
+        )
+
+    for seed in range(5):
+        found = smallest(two_bugs, seed=seed)
+        assert (found.verdict.verdict == "error") == (found.case.sizes["l"] < 3)
+
+
+def test_shrinking_ends_in_time():
+    calls = []
+
+    def slow(case):
+        calls.append(case)
+        time.sleep(0.05)
+        return wrong(f"{len(calls)}") if len(calls) == 1 else Verdict("A")
+
+    smallest(slow, count=1, seed=1, until=time.monotonic() + 0.2)
+    assert len(calls) < 1 + 8
+
+
+def test_a_failure_that_ended_the_process_stays_as_it_is():
+    def crash(case):
+        dead = Verdict("F", message="killed the process by SIGSEGV", error=True, died=True)
+        return dead if case.sizes["l"] > 5 else Verdict("A")
+
+    assert smallest(crash).tries == 0
+
+
+def test_shrinking_tries_at_most_so_many_cases():
+    ticks = []
+    found = smallest(
+        lambda case: wrong("large") if case.seed > 99 else Verdict("A"), tick=ticks.append
+    )
+    assert 0 < found.tries <= SHRINK_TRIES
+    assert ticks == [*range(1, found.tries + 1)]
+
+
+def test_shrinking_tries_as_many_cases_on_a_slow_machine_as_on_a_fast_one(monkeypatch):
+    monkeypatch.setattr("refssm.conformance.diagnosis.shrinking.SHRINK_TRIES", 10)
+    tried, ends, ticks = [], [], []
+    for pause in (0, 0.02):
+        failed, after = [], []
+
+        def judge_case(case, pause=pause, failed=failed, after=after):
+            time.sleep(pause)
+            if failed:
+                after.append(str(case))
+            if case.sizes["l"] < 40:
+                return Verdict("A")
+            failed.append(case)
+            return wrong("long")
+
+        ends.append(str(smallest(judge_case, count=20, tick=ticks.append).case))
+        tried.append(after)
+    assert max(ticks) == 10
+    assert tried[0] == tried[1]
+    assert ends[0] == ends[1]
+
+
+def test_declined_cases_are_counted_while_searching_only():
+    declined, smaller = [], []
+
+    def declining(case):
+        if case.sizes["l"] <= 64:
+            declined.append(any(smaller))
+            raise Declined
+        return wrong("long")
+
+    swept = sweep(SCANS, declining, count=40, seed_=2)
+    before = swept.declined
+    assert shrunk(swept, declining, tick=smaller.append).case.sizes["l"] == 65
+    assert True in declined
+    assert swept.declined == before > 0
+
+
+def test_a_case_that_no_sampler_drew_shrinks_by_its_sizes():
+    def long(case):
+        return wrong("long") if case.sizes["l"] > 6 else Verdict("A")
+
+    sample = Sample(ordinary_case(LINEAR_SCAN, "float32", sizes=(33, 40)))
+    shrinking = Shrinking(long, sample, wrong("long"))
+    shrinking.shrink()
+    assert shrinking.case.sizes == {"l": 7, "n": 1}
