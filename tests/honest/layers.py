@@ -15,7 +15,7 @@ from honest import Honest, reference
 from refssm._declaration.operator import Operator
 from refssm.activations import gelu, glu, sigmoid
 from refssm.catalog import named, resumed
-from refssm.convolution import shifted_sum
+from refssm.convolution.whole import shifted_sum
 from refssm.layers import Layer, operators
 from refssm.layers.catalog import LAYERS
 
