@@ -18,7 +18,7 @@ BACKWARDS = slice(None, None, -1)
 
 
 @dataclass(frozen=True)
-class Pieces:
+class ByPieces:
     """`run` and `back` of a recurrence, and where time is in its arrays."""
 
     name: str  # of the operator, for messages

@@ -25,7 +25,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from refssm._declaration.operator import Operator
-from refssm._declaration.pieces import Pieces
+from refssm._declaration.pieces import ByPieces
 from refssm._declaration.stepping import Steps
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class Recurrence:
         rank, outputs = len(self.state.dims.split(",")), len(self.outputs)
 
         def pieces(form):
-            return Pieces(self._name(form), run, back, axes, out, rank, self._all_states)
+            return ByPieces(self._name(form), run, back, axes, out, rank, self._all_states)
 
         def packed_stateful(*args, **statics):
             *arguments, states, ends = args

@@ -67,6 +67,7 @@ def _by_descriptor(folder) -> Link:
 
 
 def _by_port(folder) -> Link:
+    """Start the process, which connects to a port of this machine and shows the secret."""
     runs, printed, secret = Alone(folder), Tail(), secrets.token_hex()
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(WAIT_SECONDS)

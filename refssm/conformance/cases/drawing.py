@@ -105,7 +105,8 @@ def _knobs(draw: Choices, op: Operator, how: tuple) -> dict[str, Knob]:
 def _one_complex(op: Operator, knobs: dict, seed: int) -> dict:
     """The knobs with one complex argument, all others real if they can be.
 
-    A program that takes its type from some of its arguments, such as a real system, drops i.
+    A program that takes its type from some of its arguments, such as a real system, drops
+    imaginary parts.
     """
     free = [name for name, d in op.inputs.items() if not d.real and d.kind != "complex"]
     if not free:

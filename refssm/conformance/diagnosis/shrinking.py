@@ -83,7 +83,7 @@ class Shrinking:
 
     def _lower_sizes(self) -> None:
         """Try tiny sizes, then halve each size, also to sizes that are never drawn."""
-        if any(self._fails(Sample(case)) for case in tiny(self.case, self.between)):
+        if any(self._fails(Sample(case)) for case in tiny_cases(self.case, self.between)):
             return
         for dim, size in self.case.sizes.items():
             low, high = int(self.between.get(dim, (1, 1))[0]) - 1, size
@@ -152,7 +152,7 @@ class Shrinking:
         return arrays, anything
 
 
-def tiny(case: Case, between: Mapping) -> Iterator[Case]:
+def tiny_cases(case: Case, between: Mapping) -> Iterator[Case]:
     """Cases of one to three steps, without and then with the batch, each with three seeds."""
     first, *others = case.sizes
     alone = dict.fromkeys(case.batch, 1)

@@ -144,7 +144,7 @@ def moved(function, x: Tracked) -> Tracked:
 
 
 def largest_parts(x: Tracked) -> np.ndarray:
-    """The largest moduli of the partial sums of x."""
+    """The largest moduli of the partial sums that made x; |x| if it is no sum."""
     return np.abs(x.value) if x.parts is None else x.parts
 
 

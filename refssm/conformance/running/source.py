@@ -33,6 +33,6 @@ class Source:
 
 
 def judged_here(session: object) -> AbstractContextManager[Source]:
-    """The source of a session that judges everything in this process."""
+    """Where a session gets judged pieces if it judges all of them itself, in this process."""
     del session
     return nullcontext(Source())

@@ -20,7 +20,7 @@ from refssm.conformance.cases.stacking import free_arguments, of_complex
 from refssm.conformance.checks.checks import PROFILES, checks_of, types_of
 from refssm.conformance.checks.drawing import LONG, PIECE, PRESETS, Drawing
 from refssm.conformance.checks.sweep import sweep
-from refssm.conformance.diagnosis.shrinking import admitted, tiny
+from refssm.conformance.diagnosis.shrinking import admitted, tiny_cases
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
@@ -182,9 +182,9 @@ def test_a_size_that_a_preset_does_not_have_is_not_tried_when_a_failure_is_made_
     preset = next(p for p in presets_of(op) if p.name == "fourier-16")
     sizes = {"l": 3, "n": 16, "r": 1}
     case = Case(op, np.dtype("complex128"), sizes, {"d": 1}, {}, 0, None, {}, preset)
-    assert list(tiny(case, {})) == []  # one mode: the constructor wants an even number
+    assert list(tiny_cases(case, {})) == []  # one mode: the constructor wants an even number
     other = replace(case, preset=next(p for p in presets_of(op) if p.name == "legs-16"))
-    assert [attempt.sizes["n"] for attempt in tiny(other, {})] == [1] * 12
+    assert [attempt.sizes["n"] for attempt in tiny_cases(other, {})] == [1] * 12
 
 
 @pytest.mark.parametrize("name", ["mamba_layer", "mamba_layer_stateful"])
@@ -194,7 +194,7 @@ def test_a_failure_in_a_layers_start_is_made_smaller_only_where_its_sizes_belong
     assert not admitted(replace(case, sizes={**case.sizes, "h": 2}))  # `init` makes e = 2h
     assert not admitted(replace(case, sizes={**case.sizes, "e": 4}))
     lengths = (replace(case, sizes={**case.sizes, "l": l}) for l in (1, 5))
-    attempts = [*tiny(case, {}), *lengths]
+    attempts = [*tiny_cases(case, {}), *lengths]
     assert all(
         op.sizes(*attempt.arrays).items() >= attempt.sizes.items()
         for attempt in attempts

@@ -32,7 +32,10 @@ def fitting(layout: Layout, i: int, shape: Shape, sizes: Mapping[str, int]) -> L
     Axes are reordered first; only if no order fits, they are merged and taken apart.
     """
     axes = layout.outputs[i]
-    for others, far in ((permutations(axes), _moved), (_regrouped(axes, shape), _exchanged)):
+    for others, far in (
+        (permutations(axes), _places_that_differ),
+        (_regrouped(axes, shape), _exchanged),
+    ):
         fits = {o for o in others if tuple(length(axis, sizes) for axis in o) == shape}
         moved = {o: far(o, axes) for o in fits}
         nearest = [o for o in fits if moved[o] == min(moved.values())]
@@ -56,12 +59,12 @@ def reordered(layout: Layout) -> list[Layout]:
         others = ([tuple(sorted(axes, key=order.index)) for axes in side] for side in sides)
         other = replace(layout, **dict(zip(("inputs", "outputs"), map(tuple, others), strict=True)))
         pairs = zip((*sides[0], *sides[1]), (*other.inputs, *other.outputs), strict=True)
-        found.setdefault(other, sum(_moved(axes, moved) for axes, moved in pairs))
+        found.setdefault(other, sum(_places_that_differ(axes, moved) for axes, moved in pairs))
     found.pop(layout, None)
     return sorted(found, key=found.__getitem__)[:TRIES]
 
 
-def _moved(axes: Axes, others: Axes) -> int:
+def _places_that_differ(axes: Axes, others: Axes) -> int:
     """How many axes stand elsewhere."""
     return sum(x != y for x, y in zip(axes, others, strict=True))
 

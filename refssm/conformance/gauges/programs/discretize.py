@@ -20,7 +20,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(6)  # exact to 1e-12 for ‖G�
 
 def expm(G):
     """e^G."""
-    D, steps = _series_of_part(G)
+    D, steps = _series_of_halved(G)
     for _ in range(steps):
         D = 2 * D + product(D, D)
     return np.eye(G.shape[-1], dtype=G.real.dtype) + D
@@ -37,7 +37,7 @@ def as_a_block(G, E):
 def by_squarings(G, E):
     """The derivative of each term of the series and of each squaring."""
     steps = _steps(G)
-    G, E = _part(G, steps), _part(E, steps)
+    G, E = _halved(G, steps), _halved(E, steps)
     D, slope = G / TERMS, E / TERMS
     for k in range(TERMS - 1, 0, -1):
         slope = (E + product(E, D) + product(G, slope)) / k
@@ -48,7 +48,7 @@ def by_squarings(G, E):
 def by_quadrature(G, E):
     """∫₀¹ e^{(1−t) G} E e^{t G} dt by Gauss's rule for G/2^s, then the derivative of squarings."""
     steps = _steps(G)
-    G, E = _part(G, steps), _part(E, steps)
+    G, E = _halved(G, steps), _halved(E, steps)
     slope = np.zeros_like(product(G, E))
     for t, weight in zip((1 + NODES) / 2, WEIGHTS / 2, strict=True):
         left, right = (expm(G * np.float32(s)) for s in (1 - t, t))
@@ -64,9 +64,9 @@ def _squared(D, slope, steps):
     return slope
 
 
-def _series_of_part(G):
+def _series_of_halved(G):
     steps = _steps(G)
-    return _series(_part(G, steps)), steps
+    return _series(_halved(G, steps)), steps
 
 
 def _series(G):
@@ -77,7 +77,8 @@ def _series(G):
     return D
 
 
-def _part(G, steps):
+def _halved(G, steps):
+    """G times 2^−steps."""
     return G * np.float32(0.5**steps)
 
 
