@@ -19,13 +19,15 @@ def ordinary(op, dtype: DTypeLike = float, batch=(), size=3, **sizes):
     """Ones for every argument, with one batch shape; flags are False except the last one."""
     sizes = {d: size for dims in op.input_dims for d in dims if not d[0].isdigit()} | sizes
     return [
-        filled(op, name, (*batch, *(length_of(d, sizes) for d in dims)), dtype)
+        filled(op, name, (*batch, *(length_of(d, sizes) for d in dims)), dtype, l=sizes.get("l", 0))
         for name, dims in zip(op.inputs, op.input_dims, strict=True)
     ]
 
 
-def filled(op, name, shape, dtype: DTypeLike = float, number: float = 1):
-    """An array full of one number; flags are False except at the last place."""
+def filled(op, name, shape, dtype: DTypeLike = float, number: float = 1, l=3):
+    """An array full of one number; flags are False except at the last place, offsets at the end."""
+    if name in op.offsets:
+        return np.full(shape, l)
     if name in op.discrete:
         return np.arange(np.prod(shape)).reshape(shape) == np.prod(shape) - 1
     kind = np.dtype(dtype)
@@ -33,9 +35,14 @@ def filled(op, name, shape, dtype: DTypeLike = float, number: float = 1):
     return np.full(shape, number, kind.type(0).real.dtype if real else kind)
 
 
+def also_empty(op, zero: str) -> str:
+    """The size that is 0, too, where `zero` is: no sequence has no step."""
+    return "l" if op.offsets and zero == "m" else ""
+
+
 def times(arrays, factors):
-    """Multiply each array by its own factor; flags stay."""
-    return [a if a.dtype == bool else f * a for a, f in zip(arrays, factors, strict=True)]
+    """Multiply each array by its own factor; flags and offsets stay."""
+    return [a if a.dtype.kind in "bi" else f * a for a, f in zip(arrays, factors, strict=True)]
 
 
 def statics(op, size=3):

@@ -3,7 +3,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from calls import each_role, filled, ordinary, several, statics, times
+from calls import also_empty, each_role, filled, ordinary, several, statics, times
 
 from refssm._declaration.signature import length_of
 from refssm.conformance.judging.expected import expect
@@ -97,9 +97,10 @@ def test_length_state_and_batch_of_size_zero_are_legal(op, role):
     letters = sorted({d[-1] for dims in (*op.input_dims, *op.output_dims) for d in dims})
     for zero in (*letters, "batch"):
         batch = (2, 0) if zero == "batch" else (2, 3)
-        sizes = {d: 0 if d == zero else 4 for d in letters}
+        sizes = {d: 0 if d in (zero, also_empty(op, zero)) else 4 for d in letters}
         shapes = [(*batch, *(length_of(d, sizes) for d in dims)) for dims in op.input_dims]
-        arrays = [filled(op, name, shape) for name, shape in zip(op.inputs, shapes, strict=True)]
+        named = zip(op.inputs, shapes, strict=True)
+        arrays = [filled(op, name, shape, l=sizes.get("l", 0)) for name, shape in named]
         lengths = statics(op, 4)
         lengths |= {zero: 0} if zero in op.static else {}
         wanted = op.output_shapes(*arrays, **lengths)
@@ -115,7 +116,9 @@ def test_length_state_and_batch_of_size_zero_are_legal(op, role):
 def of_every_kind(op, **sizes):
     """Arguments in every combination of real and complex that the operator accepts."""
     kinds = [
-        [bool]
+        [np.int64]
+        if name in op.offsets
+        else [bool]
         if name in op.discrete
         else [np.float32]
         if domain.real

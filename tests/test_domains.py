@@ -15,7 +15,7 @@ from refssm.domains import (
     state_matrices,
     states,
 )
-from refssm.domains.domain import TEXTURES
+from refssm.domains.domain import DISCRETE, TEXTURES
 
 DOMAINS = {name: d for name, d in vars(domains).items() if isinstance(d, Domain)}
 MAPS = [(d, m) for d in DOMAINS for m in DOMAINS[d].maps]
@@ -80,7 +80,7 @@ def test_every_texture_and_every_domain_in_use_is_known():
     assert all(any(d is known for known in DOMAINS.values()) for d in used)
     for domain in DOMAINS.values():
         assert set(domain.textures) <= set(TEXTURES)
-        assert domain.kind in ("real", "complex", "either", "flag")
+        assert domain.kind in ("real", "complex", "either", *DISCRETE)
         assert ("beside" in domain.textures) == bool(domain.meets)
     for op in OPERATORS:
         assert all(d.meets in ("", *op.inputs) for d in op.inputs.values())

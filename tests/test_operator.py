@@ -163,6 +163,8 @@ def test_another_type_is_refused_by_name(op, dtype):
     wanted = "wanted one of " + ", ".join(np.dtype(t).name for t in types_of(op))
     if name in op.discrete:
         wanted = "wanted true or false, or integers, where 0 means false"
+    if name in op.offsets:
+        wanted = "wanted integers"
     with refused(TypeError, f"{op}: `{name}` has dtype {np.dtype(dtype)}, {wanted}"):
         op.implementation("reference")(*arrays, **statics(op))
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from refssm._numerics.broadcasting import with_batch
+
 BACKWARDS = slice(None, None, -1)
 
 
@@ -38,12 +40,14 @@ class ByPieces:
         if not pairs:  # no step either
             y, *_ = self.run(arguments, None, None, **statics)
             return y, np.broadcast_to(states, (*y.shape[: self.out], *self._core(states))).copy()
-        y = np.concatenate([pair[0] for pair in pairs], axis=self.out)
-        return y, None if self.only_states else self._stacked([pair[1] for pair in pairs])
+        y = self._wide(np.concatenate([pair[0] for pair in pairs], axis=self.out), -self.out, ends)
+        if self.only_states:
+            return y, None
+        return y, self._wide(self._stacked([pair[1] for pair in pairs]), self.rank + 1, ends)
 
     def sequences_back(self, cotangents, arguments, states, ends, **statics):
         """Gradients for the arguments and for the states."""
-        found = []
+        found, cotangents = [], _widened(cotangents, (*arguments, states))
         for i, w in enumerate(self._windows(arguments, ends)):
             given = self._cut(cotangents[:1], w, [self.out])
             given = given + tuple(self._state(dx, i) for dx in cotangents[1:])
@@ -57,11 +61,13 @@ class ByPieces:
         """The outputs from one state, and the state before each place."""
         y, states = self._chained(arguments, start, places, **statics)
         held = self._stacked(states[1:])  # one more than the places: the last state
-        return np.concatenate(y, axis=self.out), _at(held, slice(-1), -self.rank - 1)
+        held = _at(held, slice(-1), -self.rank - 1)
+        y = np.concatenate(y, axis=self.out)
+        return self._wide(y, -self.out, places), self._wide(held, self.rank + 1, places)
 
     def at_places_back(self, cotangents, arguments, start, places, **statics):
         """Gradients for the arguments and for the state, from the last piece to the first."""
-        dy, dx = cotangents
+        dy, dx = _widened(cotangents, (*arguments, start))
         _, states = self._chained(arguments, start, places, **statics)
         windows, found = self._between(arguments, places), []
         carried = np.zeros_like(states[-1])
@@ -126,6 +132,14 @@ class ByPieces:
             raise ValueError(f"{self.name}: `{argument}` must be the same for the whole batch")
         return members[0].tolist() if len(members) else [l] * numbers.shape[-1]
 
+    @staticmethod
+    def _wide(array, core: int, numbers):
+        """The array with the leading axes of ends or places, if they have any."""
+        if numbers.ndim == 1:
+            return array
+        batch = np.broadcast_shapes(array.shape[: array.ndim - core], numbers.shape[:-1])
+        return with_batch(array, core, batch)
+
     def _cut(self, arrays, window: slice, axes=None):
         """The steps of a window, of the arrays that have an axis of time."""
         pairs = zip(arrays, axes or self.axes, strict=True)
@@ -149,6 +163,11 @@ class ByPieces:
 
     def _core(self, states):
         return states.shape[states.ndim - self.rank - 1 :]
+
+
+def _widened(cotangents, arguments):
+    """Cotangents in the arguments' precision: a gradient may be a sum of them alone."""
+    return tuple(c.astype(np.result_type(c, *arguments), copy=False) for c in cotangents)
 
 
 def _at(array, index, axis: int):

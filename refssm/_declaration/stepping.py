@@ -38,7 +38,7 @@ class Steps:
             y = np.zeros_like(after, shape=shape, dtype=np.result_type(after, *arguments))
         else:
             y = np.stack(y, axis=self._axis(self.out))
-        y = np.broadcast_to(y, (*batch, *y.shape[y.ndim - len(self.out) :]))
+        y = with_batch(y, len(self.out), batch)
         return (y,) if state is None or self.only_states else (y, after)
 
     def back(self, cotangents, arguments, state, resets, **_):

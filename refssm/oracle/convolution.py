@@ -35,8 +35,8 @@ def short_convolution(u, k):
 
 def short_convolution_packed(u, k, resets):
     """The same for each sequence alone."""
-    begins = [i for i in range(len(u)) if i == 0 or resets[i]]
-    pieces = zip(begins, [*begins[1:], len(u)], strict=True)
+    begins = [i for i in range(1, len(u)) if resets[i]]
+    pieces = zip([0, *begins], [*begins, len(u)], strict=True)
     return [y for start, end in pieces for y in short_convolution(u[start:end], k)]
 
 

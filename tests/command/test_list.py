@@ -44,9 +44,14 @@ def test_words_limit_the_list(capfd):
     assert result == 0
     assert [line.split()[0] for line in out.splitlines() if line.startswith("  ")] == [
         "linear_scan_packed",
+        "linear_scan_packed_from",
+        "dense_scan_varying_packed",
         "selective_scan_packed",
+        "selective_scan_packed_stateful",
         "mamba_scan_packed",
+        "mamba_scan_packed_stateful",
         "ssd_chunked_packed",
+        "ssd_chunked_packed_stateful",
     ]
     result, out, _ = run(capfd, "list", "lAyers")
     assert [line for line in out.splitlines() if line[:1] not in ("", " ")] == ["layers"]
