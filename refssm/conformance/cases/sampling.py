@@ -60,11 +60,13 @@ class Spread:
     """Random choices for a number of cases that together go through each list evenly.
 
     For each choice the interval [0, 1) has as many parts as there are cases, one for each case, so
-    of three entries each is chosen in a third of the cases.
+    of three entries each is chosen in a third of the cases. With `simplest` the first case has the
+    beginning of each interval.
     """
 
     cases: int
     seed: tuple[int, ...]
+    simplest: bool = False
     points: list[np.ndarray] = field(default_factory=list)  # for each choice those of all cases
 
     def of_case(self, index: int) -> Pick:
@@ -73,11 +75,17 @@ class Spread:
         def pick(place: int, end: int) -> int:
             while place >= len(self.points):
                 rng = np.random.default_rng([*self.seed, len(self.points)])
-                order, within = np.argsort(rng.random(self.cases)), rng.random(self.cases)
-                self.points.append((order + within) / self.cases)
+                self.points.append(self._points(rng))
             return min(int(self.points[place][index] * end), end - 1)
 
         return pick
+
+    def _points(self, rng: np.random.Generator) -> np.ndarray:
+        """Those of one choice, in the order of the cases."""
+        order, within = rng.random(self.cases), rng.random(self.cases)
+        if self.simplest:
+            order[0] = within[0] = 0.0
+        return (np.argsort(np.argsort(order)) + within) / self.cases
 
 
 Sampler = Callable[[Choices], Case]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.sampling import Sample, Sampler, Spread, samples, simplest
+from refssm.conformance.cases.sampling import Sample, Sampler, Spread, samples
 
 PIECE = 10
 PRESETS = 4  # one case in four is a preset
@@ -30,10 +30,8 @@ class Draws(NamedTuple):
 
     def samples(self, seed: int) -> list[Sample]:
         """The cases, the same for the same seed."""
-        first = int(self.simplest)
-        spread = Spread(self.among - first, (seed, self.start - self.done, 0))
-        numbers = range(self.done - first, self.done - first + self.size)
-        picks = [spread.of_case(i) if i >= 0 else simplest for i in numbers]
+        spread = Spread(self.among, (seed, self.start - self.done, 0), self.simplest)
+        picks = map(spread.of_case, range(self.done, self.done + self.size))
         return samples(self.sampler, picks, (seed, self.start, 1))
 
 
