@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.sampling import Sample, Sampler, Spread, samples
+from refssm.conformance.cases.sampling import Sample, Sampler, samples
 
 PIECE = 10
 PRESETS = 4  # one case in four is a preset
@@ -22,17 +22,15 @@ class Draws(NamedTuple):
     """Consecutive cases of one sampler."""
 
     start: int  # the index of the first among all cases of a check
-    size: int
     sampler: Sampler
-    done: int  # how many cases of this sampler come before
-    among: int  # how many there are
-    simplest: bool  # the first of all is the simplest one
+    numbers: range  # among the cases of this sampler
+    among: int
+    turn: int
 
     def samples(self, seed: int) -> list[Sample]:
         """The cases, the same for the same seed."""
-        spread = Spread(self.among, (seed, self.start - self.done, 0), self.simplest)
-        picks = map(spread.of_case, range(self.done, self.done + self.size))
-        return samples(self.sampler, picks, (seed, self.start, 1))
+        seeds = seed, self.start - self.numbers[0]
+        return samples(self.sampler, self.numbers, self.among, seeds, simplest=self.turn == 0)
 
 
 @dataclass(frozen=True)
@@ -51,9 +49,9 @@ class Drawing:
             if sampler is None:
                 continue
             for done in range(0, number, PIECE):
-                size = min(PIECE, number - done)
-                yield Draws(start, size, sampler, done, number, simplest=turn == 0)
-                start += size
+                numbers = range(done, min(done + PIECE, number))
+                yield Draws(start, sampler, numbers, number, turn)
+                start += len(numbers)
 
     def cases(self, count: int, seed: int) -> Iterator[Case]:
         """All these cases."""

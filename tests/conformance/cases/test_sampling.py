@@ -6,7 +6,7 @@ import pytest
 from refssm.catalog import OPERATORS
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.cases.drawing import cases
-from refssm.conformance.cases.sampling import Choices, Spread, at_random, made
+from refssm.conformance.cases.sampling import Choices, at_random, evenly, made
 from refssm.conformance.checks.checks import PROFILES, checks_of, types_of
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.piece import key_of
@@ -57,8 +57,7 @@ def test_a_piece_does_not_depend_on_the_others():
 
 def test_each_entry_of_a_list_is_chosen_about_equally_often():
     for cases_, end in ((30, 3), (30, 30), (10, 10), (250, 17)):
-        spread = Spread(cases_, (5,))
-        chosen = [spread.of_case(i)(2, end) for i in range(cases_)]
+        chosen = [evenly(i, cases_, (5,), simplest=False)(2, end) for i in range(cases_)]
         counts = np.bincount(chosen, minlength=end)
         assert counts.size == end
         assert counts.max() - counts.min() <= 2
