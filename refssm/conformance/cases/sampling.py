@@ -15,6 +15,7 @@ import numpy as np
 
 from refssm.conformance.cases.case import Case
 
+LEADING = 3  # simple values of many steps are exact integers more often than others
 ATTEMPTS = 10  # to draw a case that was not drawn before
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ def evenly(index: int, cases: int, seed: tuple[int, ...], simplest: bool) -> Pic
 
     For each choice the interval [0, 1) has as many parts as there are cases, one for each case, so
     of three entries each is chosen in a third of the cases. With `simplest` the first case has the
-    beginning of each interval.
+    first entry of each list, and the second one of each list but the `LEADING` ones: sizes.
     """
     return lambda place, end: min(int(_points(cases, seed, simplest, place)[index] * end), end - 1)
 
@@ -69,9 +70,11 @@ def evenly(index: int, cases: int, seed: tuple[int, ...], simplest: bool) -> Pic
 def _points(cases: int, seed: tuple[int, ...], simplest: bool, place: int) -> np.ndarray:
     """For one choice the points of all cases."""
     order, within = np.random.default_rng([*seed, place]).random((2, cases))
-    if simplest:
-        order[0] = within[0] = 0.0
-    return (np.argsort(np.argsort(order)) + within) / cases
+    alike = simplest * (1 if place < LEADING else 2)  # so many cases have the first entry
+    order[:alike] = -1.0
+    points = (np.argsort(np.argsort(order, kind="stable")) + within) / cases
+    points[:alike] = 0.0
+    return points
 
 
 Sampler = Callable[[Choices], Case]

@@ -13,9 +13,9 @@ from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.sampling import Sample, Sampler, samples
 
 PIECE = 10
-PRESETS = 4  # one case in four is a preset
+PRESETS = 5  # one case in five is a preset
 LONG = 2  # of these, at most two in a run are long
-STRUCTURED = 6  # one usual case in six is structured, where so many are drawn
+STRUCTURED = 4  # one usual case in four is structured, where so many are drawn
 
 
 class Draws(NamedTuple):

@@ -227,7 +227,7 @@ def test_pieces_hold_every_case_once_and_presets_come_last():
     names: Any = ("usual", "presets", ("long", "longer"))
     drawing = Drawing(*names)
     assert [piece[:-1] for piece in drawing.pieces(25)] == [
-        (0, "usual", range(10), 18), (10, "usual", range(10, 18), 18), (18, "presets", range(5), 5),
+        (0, "usual", range(10), 20), (10, "usual", range(10, 20), 20), (20, "presets", range(3), 3),
         (23, "long", range(1), 1), (24, "longer", range(1), 1),
     ]  # fmt: skip
     for count in range(1, 60):

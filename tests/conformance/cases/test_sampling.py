@@ -17,9 +17,9 @@ SCANS = cases(LINEAR_SCAN, "float32")
 
 RECORDED = [  # length, width, batch, the knobs of `a` and of `b`, seed
     (0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-    (22, 31, 1, 12, 6, 0, 4, 3, 0, 1854252916),
-    (11, 50, 2, 6, 3, 0, 6, 5, 0, 3696954131),
-    (10, 14, 1, 11, 2, 0, 2, 8, 0, 2579946810),
+    (22, 31, 1, 0, 0, 0, 0, 0, 0, 0),
+    (11, 50, 2, 10, 5, 0, 6, 5, 0, 3696954131),
+    (10, 14, 1, 15, 4, 0, 3, 8, 0, 2579946810),
 ]
 
 
@@ -44,6 +44,16 @@ def test_the_first_case_is_the_simplest():
     assert simplest.case.sizes == {"l": 1, "n": 1}
     assert {f"{knob}" for knob in simplest.case.knobs.values()} == {"one/each/real"}
     assert all(any(sample.choices) for sample in others)
+
+
+def test_the_second_case_is_as_simple_but_for_its_sizes():
+    lengths = set()
+    for seed in range(8):
+        case = drawn(20, seed)[1].case
+        lengths.add(case.sizes["l"])
+        assert case.exact
+        assert {f"{knob}" for knob in case.knobs.values()} == {"one/each/real"}
+    assert len(lengths) > 4
 
 
 def test_a_piece_does_not_depend_on_the_others():
