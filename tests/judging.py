@@ -72,7 +72,7 @@ def without_clock(monkeypatch):
 def shrunk(swept, judge_case, number=0, **how):
     """The case of a failure of a sweep, made as small as the judge makes it."""
     failure, until = swept.failures[number], how.pop("until", np.inf)
-    shrinking = Shrinking(judge_case, failure.sample, failure.first, swept.verdicts, **how)
+    shrinking = Shrinking(judge_case, failure.sample, failure.smallest, swept.verdicts, **how)
     shrinking.shrink(until)
     return shrinking
 

@@ -6,15 +6,16 @@ simplest one, so lower choices give simpler cases.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import wraps
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from refssm.conformance.cases.case import Case
 
+LEADING = 3  # simple values of many steps are exact integers more often than others
 ATTEMPTS = 10  # to draw a case that was not drawn before
 
 T = TypeVar("T")
@@ -55,29 +56,25 @@ def at_random(rng: np.random.Generator) -> Pick:
     return lambda place, end: int(rng.integers(end))
 
 
-@dataclass
-class Spread:
-    """Random choices for a number of cases that together go through each list evenly.
+def evenly(index: int, cases: int, seed: tuple[int, ...], simplest: bool) -> Pick:
+    """Random choices for one of so many cases that together go through each list evenly.
 
     For each choice the interval [0, 1) has as many parts as there are cases, one for each case, so
-    of three entries each is chosen in a third of the cases.
+    of three entries each is chosen in a third of the cases. With `simplest` the first case has the
+    first entry of each list, and the second one of each list but the `LEADING` ones: sizes.
     """
+    return lambda place, end: min(int(_points(cases, seed, simplest, place)[index] * end), end - 1)
 
-    cases: int
-    seed: tuple[int, ...]
-    points: list[np.ndarray] = field(default_factory=list)  # for each choice those of all cases
 
-    def of_case(self, index: int) -> Pick:
-        """The choices of one of these cases."""
-
-        def pick(place: int, end: int) -> int:
-            while place >= len(self.points):
-                rng = np.random.default_rng([*self.seed, len(self.points)])
-                order, within = np.argsort(rng.random(self.cases)), rng.random(self.cases)
-                self.points.append((order + within) / self.cases)
-            return min(int(self.points[place][index] * end), end - 1)
-
-        return pick
+@lru_cache(1000)
+def _points(cases: int, seed: tuple[int, ...], simplest: bool, place: int) -> np.ndarray:
+    """For one choice the points of all cases."""
+    order, within = np.random.default_rng([*seed, place]).random((2, cases))
+    alike = simplest * (1 if place < LEADING else 2)  # so many cases have the first entry
+    order[:alike] = -1.0
+    points = (np.argsort(np.argsort(order, kind="stable")) + within) / cases
+    points[:alike] = 0.0
+    return points
 
 
 Sampler = Callable[[Choices], Case]
@@ -113,11 +110,13 @@ def made(sampler: Sampler, choices: Choices) -> Sample:
     return Sample(case, tuple(choices.made), sampler)
 
 
-def samples(sampler: Sampler, picks: Iterable[Pick], seed: Sequence[int]) -> list[Sample]:
-    """The cases of these choices; random choices of the same seed replace a repetition."""
+def samples(
+    sampler: Sampler, numbers: range, among: int, seed: tuple[int, ...], simplest: bool
+) -> list[Sample]:
+    """Of `among` cases those with these numbers; random choices replace a repetition."""
     found: dict[str, Sample] = {}
-    for i, pick in enumerate(picks):
-        rng = np.random.default_rng([*seed, i])
+    for i in numbers:
+        pick, rng = evenly(i, among, (*seed, 0), simplest), np.random.default_rng([*seed, 1, i])
         for attempt in range(ATTEMPTS):
             sample = made(sampler, Choices(at_random(rng) if attempt else pick))
             if str(sample.case) not in found:

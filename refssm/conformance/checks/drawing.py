@@ -10,31 +10,27 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.sampling import Sample, Sampler, Spread, samples, simplest
+from refssm.conformance.cases.sampling import Sample, Sampler, samples
 
 PIECE = 10
-PRESETS = 4  # one case in four is a preset
+PRESETS = 5  # one case in five is a preset
 LONG = 2  # of these, at most two in a run are long
-STRUCTURED = 6  # one usual case in six is structured, where so many are drawn
+STRUCTURED = 4  # one usual case in four is structured, where so many are drawn
 
 
 class Draws(NamedTuple):
     """Consecutive cases of one sampler."""
 
     start: int  # the index of the first among all cases of a check
-    size: int
     sampler: Sampler
-    done: int  # how many cases of this sampler come before
-    among: int  # how many there are
-    simplest: bool  # the first of all is the simplest one
+    numbers: range  # among the cases of this sampler
+    among: int
+    turn: int
 
     def samples(self, seed: int) -> list[Sample]:
         """The cases, the same for the same seed."""
-        first = int(self.simplest)
-        spread = Spread(self.among - first, (seed, self.start - self.done, 0))
-        numbers = range(self.done - first, self.done - first + self.size)
-        picks = [spread.of_case(i) if i >= 0 else simplest for i in numbers]
-        return samples(self.sampler, picks, (seed, self.start, 1))
+        seeds = seed, self.start - self.numbers[0]
+        return samples(self.sampler, self.numbers, self.among, seeds, simplest=self.turn == 0)
 
 
 @dataclass(frozen=True)
@@ -53,9 +49,9 @@ class Drawing:
             if sampler is None:
                 continue
             for done in range(0, number, PIECE):
-                size = min(PIECE, number - done)
-                yield Draws(start, size, sampler, done, number, simplest=turn == 0)
-                start += size
+                numbers = range(done, min(done + PIECE, number))
+                yield Draws(start, sampler, numbers, number, turn)
+                start += len(numbers)
 
     def cases(self, count: int, seed: int) -> Iterator[Case]:
         """All these cases."""

@@ -7,8 +7,9 @@ failures are found. Cases that are declined are drawn again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
@@ -45,26 +46,32 @@ class _Sweep:
         self.ended = False  # a case ended the search
 
     def judge(self, samples: list[Sample], redrawn: bool = False) -> None:
-        """Judge and count the cases of a piece, up to one that ends the search.
+        """Judge and count the cases of a piece, up to one that ends the search."""
+        cases = ((key_of(sample.case), sample.case) for sample in samples)
+        self._count(((key, partial(self._judged, key, case)) for key, case in cases), redrawn)
 
-        Cases that are drawn in place of declined ones count until enough were judged.
-        """
-        for case in (sample.case for sample in samples):
-            swept, key = self.tally.swept, key_of(case)
+    def take(self, piece: Piece, redrawn: bool) -> None:
+        """Count a piece that another process judged, up to a case that ends the search."""
+        cases = ((key, partial(self._taken, key, verdict)) for key, verdict in piece.cases)
+        self._count(cases, redrawn)
+
+    def _count(
+        self, cases: Iterable[tuple[str, Callable[[], Verdict | None]]], redrawn: bool
+    ) -> None:
+        """Count cases; those drawn in place of declined ones only until enough were judged."""
+        swept = self.tally.swept
+        for key, verdict_of in cases:
             if redrawn and (swept.judged >= swept.wanted or key in swept.keys):
                 continue
-            verdict = self.verdict_on(key, case)
+            verdict = verdict_of()
             self.drawn.append((key, verdict))
-            self.count(key, verdict)
-            if verdict is not None and self.ends(verdict):
+            self.tally.count(self.part, key, verdict)
+            self.tick()
+            if verdict is not None and not verdict.ok and (not self.several or verdict.died):
                 self.ended = True
                 return
 
-    def ends(self, verdict: Verdict) -> bool:
-        """True if the search ends with this verdict."""
-        return not verdict.ok and (not self.several or verdict.died)
-
-    def verdict_on(self, key: str, case: Case) -> Verdict | None:
+    def _judged(self, key: str, case: Case) -> Verdict | None:
         """The verdict on a case; None if it is declined."""
         if key not in self.verdicts:
             try:
@@ -73,28 +80,15 @@ class _Sweep:
                 self.verdicts[key] = None
         return self.verdicts[key]
 
-    def count(self, key: str, verdict: Verdict | None) -> None:
-        """Count a case of the current piece."""
-        self.tally.count(self.part, key, verdict)
-        self.tick()
+    def _taken(self, key: str, verdict: Verdict | None) -> Verdict | None:
+        """The verdict of another process, or the one that this sweep already has.
 
-    def take(self, piece: Piece, redrawn: bool) -> None:
-        """Count a piece that another process judged.
-
-        A case that this sweep has already judged keeps its verdict, as in a run with one process,
-        but a failure replaces a verdict that is none: the first failure of a case is kept.
+        So it is in a run with one process. But a failure replaces a verdict that is none: the first
+        failure of a case is kept.
         """
-        swept = self.tally.swept
-        for key, verdict in piece.cases:
-            if redrawn and (swept.judged >= swept.wanted or key in swept.keys):
-                continue
-            if key not in self.verdicts or (_fails(verdict) and not _fails(self.verdicts[key])):
-                self.verdicts[key] = verdict
-            verdict = self.verdicts[key]
-            self.count(key, verdict)
-            if verdict is not None and self.ends(verdict):
-                self.ended = True
-                return
+        if key not in self.verdicts or (_fails(verdict) and not _fails(self.verdicts[key])):
+            self.verdicts[key] = verdict
+        return self.verdicts[key]
 
 
 def _fails(verdict: Verdict | None) -> bool:

@@ -17,10 +17,10 @@ class Failure:
 
     part: int  # the piece that drew the first such case
     key: str  # of that case
-    first: Verdict  # on that case
+    smallest: Verdict  # on `sample`
     verdict: Verdict  # on the worst case that was drawn
     cases: int = 1  # how many drawn cases fail in this way
-    sample: Sample | None = None  # the first such case
+    sample: Sample | None = None  # the first such case, then a smaller one
 
 
 @dataclass

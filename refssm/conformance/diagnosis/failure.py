@@ -16,7 +16,7 @@ from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.diagnosis.hints import flushed, in_tf32, in_wider, masked
 from refssm.conformance.diagnosis.script import STORY, failing_call, script, story
-from refssm.conformance.diagnosis.shrinking import Shrinking
+from refssm.conformance.diagnosis.shrinking import simplest_values
 from refssm.conformance.file_errors import make_folder, whole
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.result import Explained
@@ -28,7 +28,8 @@ CANONICAL = "canonical layout"  # key in saved files: arrays are in the catalog'
 def explain(
     check: Check,
     candidate: Candidate,
-    failing: Shrinking,
+    case: Case,
+    verdict: Verdict,
     *,
     accepted,
     shrink,
@@ -42,7 +43,6 @@ def explain(
     With `shrink` the values are made simpler. With `first`, the verdict on the case before
     shrinking, also the evidence for pictures.
     """
-    case, verdict = failing.case, failing.verdict
     (arrays, statics), anything = _failing(check, candidate, case), set()
     if verdict.error:
         hint = ""
@@ -50,8 +50,9 @@ def explain(
         hint = hints and masked(check, candidate, arrays, statics)
     elif check.judge_arrays is not None:
         if shrink:
-            arrays, anything = failing.simplify(check, candidate, arrays, statics)
-            verdict = failing.verdict
+            arguments = arrays, statics
+            found = simplest_values(check, candidate, case, arguments, verdict)
+            arrays, anything, verdict = found
         hint = hints and (
             flushed(check, candidate, case)
             or in_tf32(check, candidate, verdict)

@@ -113,44 +113,6 @@ class Shrinking:
         self.sample, self.verdict = sample, verdict
         return True
 
-    def simplify(
-        self, check: Check, candidate: Candidate, arrays: Arrays, statics: dict
-    ) -> tuple[Arrays, set[str]]:
-        """Simplified arguments of the case, and the names of those whose values do not matter."""
-        assert check.judge_arrays is not None
-        judge, until = check.judge_arrays, time.monotonic() + PATIENCE
-
-        def accepted(attempt: Arrays) -> Arrays | None:
-            """The attempt as `only` returns it; None if it declines it or changes a size."""
-            try:
-                kept, told = candidate.narrowed(attempt, statics)
-            except (Broken, Declined):
-                return None
-            sizes = [a.shape for a in kept] == [a.shape for a in attempt]
-            return kept if sizes and told == statics else None
-
-        def infinite(attempt: Arrays) -> bool:
-            with np.errstate(all="ignore"):
-                sizes = [np.abs(g.value) for g in candidate.grader.expect(attempt, statics)]
-            return not all((size <= self.case.type.max).all() for size in sizes)
-
-        def fails(attempt: Arrays) -> bool:
-            if time.monotonic() > until:
-                return False
-            try:
-                alike = judge(candidate, attempt, statics).failure == self.verdict.failure
-            except Declined:
-                return False
-            return alike and (meant or not infinite(attempt))  # at a pole NaN may be right
-
-        with remembering():
-            meant = infinite(arrays)
-            if not fails(arrays):  # fails only by the exact integer rule, or not in every call
-                return arrays, set()
-            arrays, anything = simplified(self.case, arrays, fails, accepted)
-            self.verdict = judge(candidate, arrays, statics)
-        return arrays, anything
-
 
 def tiny_cases(case: Case, between: Mapping) -> Iterator[Case]:
     """Cases of one to three steps, without and then with the batch, each with three seeds."""
@@ -181,6 +143,45 @@ def admitted(case: Case) -> bool:
     except ValueError:  # no half of a spectrum has an odd number of modes, for example
         return False
     return case.sizes.items() <= sizes.items()
+
+
+def simplest_values(
+    check: Check, candidate: Candidate, case: Case, arguments: tuple[Arrays, dict], verdict: Verdict
+) -> tuple[Arrays, set[str], Verdict]:
+    """Simplified arrays, the names of those whose values do not matter, and the verdict."""
+    (arrays, statics), judge = arguments, check.judge_arrays
+    until = time.monotonic() + PATIENCE
+    assert judge is not None
+
+    def accepted(attempt: Arrays) -> Arrays | None:
+        """The attempt as `only` returns it; None if it declines it or changes a size."""
+        try:
+            kept, told = candidate.narrowed(attempt, statics)
+        except (Broken, Declined):
+            return None
+        sizes = [a.shape for a in kept] == [a.shape for a in attempt]
+        return kept if sizes and told == statics else None
+
+    def infinite(attempt: Arrays) -> bool:
+        with np.errstate(all="ignore"):
+            sizes = [np.abs(g.value) for g in candidate.grader.expect(attempt, statics)]
+        return not all((size <= case.type.max).all() for size in sizes)
+
+    def fails(attempt: Arrays) -> bool:
+        if time.monotonic() > until:
+            return False
+        try:
+            alike = judge(candidate, attempt, statics).failure == verdict.failure
+        except Declined:
+            return False
+        return alike and (meant or not infinite(attempt))  # at a pole a right program may give NaN
+
+    with remembering():
+        meant = infinite(arrays)
+        if not fails(arrays):  # fails only by the exact integer rule, or not in every call
+            return arrays, set(), verdict
+        arrays, anything = simplified(case, arrays, fails, accepted)
+        return arrays, anything, judge(candidate, arrays, statics)
 
 
 def simplified(

@@ -17,12 +17,10 @@ from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.finding import operator_named, short
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Declined, Outcome
-from refssm.conformance.cases.sampling import Sample
 from refssm.conformance.checks.checks import PROFILES, Check, checks_of, rule_named
 from refssm.conformance.checks.linear_laws import of_integers
 from refssm.conformance.diagnosis.failure import explain
 from refssm.conformance.diagnosis.looks_like import diagnose_heard
-from refssm.conformance.diagnosis.shrinking import Shrinking
 from refssm.conformance.diagnosis.transcript import CASES, episode
 from refssm.conformance.exchange.call import DECLINED, TypedCall
 from refssm.conformance.exchange.files import FileArrays
@@ -314,9 +312,8 @@ def _verdict(check: Check, candidate: Candidate, case) -> Verdict | None:
 def _shown(check, candidate, failed, folder: Folder) -> tuple[Verdict, Explained]:
     """The verdict on the smallest failing case, the first of `failed`, and its explanation."""
     _, _, case, verdict, place = failed[0]
-    failing = Shrinking(check.judging(candidate), Sample(case), verdict)
     shown = explain(
-        check, candidate, failing, accepted=[], shrink=False, folder=None, hints=True, call={}
+        check, candidate, case, verdict, accepted=[], shrink=False, folder=None, hints=True, call={}
     )
     return verdict, replace(shown, smallest=f"{folder.path / place}: {shown.smallest}")
 

@@ -12,7 +12,7 @@ import numpy as np
 from refssm.conformance.calling.candidate import Candidate, without_result
 from refssm.conformance.calling.worker import NOT_CALLED
 from refssm.conformance.cases.case import Case, ordinary_cases
-from refssm.conformance.cases.sampling import Sample, Sampler
+from refssm.conformance.cases.sampling import Sample
 from refssm.conformance.checks.checks import COMPARING, Check
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.sweep import sweep, widest
@@ -140,9 +140,7 @@ class Sweeping:
         """The result of a first call that the declared layout does not fit; no case is drawn."""
         started, outcome = time.perf_counter(), first.outcome
         verdict = without_result(replace(outcome, message=self.probe.misfit))
-        failure = _failure(first.case, verdict)
-        failing = self._failing(failure, {})
-        shown = self._shown(failure, failing, None, hints=False, shrink=False)
+        shown = self._shown(_failure(first.case, verdict), None, hints=False, shrink=False)
         shown = replace(shown, kind=MISFIT, hint=UNFIT if outcome.misfit else RAISES)
         result = self.wording.judged(self.check, verdict, started).explained(shown)
         return replace(result, shrunk=False)
@@ -167,7 +165,9 @@ class Sweeping:
         if check.strategy is None and swept.declined:
             op, within = self.scope.op, self.size_ranges
             for case in ordinary_cases(op, check.dtype, BLOCK_SIZES, within):
-                swept = sweep(Drawing(_always(case)), self.judge_case, **self.options)
+                swept = sweep(
+                    Drawing(lambda draw, case=case: case), self.judge_case, **self.options
+                )
                 if not swept.declined:
                     break
         return swept
@@ -181,7 +181,7 @@ class Sweeping:
         self.done += 1
         self.session.tick(self.check.id, self.done, self.check.count)
 
-    def _tried_one(self, tries: int) -> None:
+    def _tried(self, tries: int) -> None:
         """Show that one more simpler case was tried."""
         self.session.tick(f"{self.check.id}: making the case smaller", tries, SHRINK_TRIES)
 
@@ -218,62 +218,58 @@ class Sweeping:
 
     def _explained(self, swept: Swept) -> tuple[Explained, tuple[Also, ...]] | tuple[()]:
         """The worst failure, and the others; nothing if no case of this check is to blame."""
-        settings, (worst, *_) = self.session.settings, swept.failures
+        settings, (worst, *others) = self.session.settings, swept.failures
+        assert worst.sample is not None
         if worst.verdict.message.startswith(NOT_CALLED):
             return ()
-        failing = [self._failing(failure, swept.verdicts) for failure in swept.failures]
         until = time.monotonic() + SHRINK_SECONDS
-        for one in failing if self.scope.shrink else ():
-            one.shrink(until)
+        for failure in swept.failures if self.scope.shrink else ():
+            self._shrink(failure, swept.verdicts, until)
         self.session.tick(f"{self.check.id}: explaining the failure", 0, 0)
         first = None
         if settings.evidence:
             seed = self.options["seed_"]
             first = widest(self._cases(), self.judge_case, worst.verdict, seed)
-        shown, *others = (
-            self._shown(failure, one, None if i else first, settings.hints and not i)
-            for i, (failure, one) in enumerate(zip(swept.failures, failing, strict=True))
-        )
+        shown = self._shown(worst, first, settings.hints)
         if shown.hint == FLUSHED:
             shown = replace(shown, hint=self._where_flushed())
         inaccurate = worst.verdict.verdict == "inaccurate" and shown.hint.endswith(AS_WRONG)
         if (settings.diagnose or inaccurate) and not worst.verdict.died:
             check, candidate, seed = self.check, self.candidate, self.options["seed_"]
-            looks_like = diagnose(check, candidate, failing[0].case, self._cases(), seed)
+            looks_like = diagnose(check, candidate, worst.sample.case, self._cases(), seed)
             shown = replace(shown, looks_like=looks_like.text if settings.diagnose else "")
             if looks_like.of_few_bits:  # it has few bits in a wider type too
                 shown = replace(shown, hint=shown.hint.removesuffix(AS_WRONG))
         if inaccurate and shown.hint.endswith(AS_WRONG):
             shown = replace(shown, as_wrong=True)
-        verdicts = (failure.verdict for failure in swept.failures[1:])
-        return shown, tuple(map(Explained.also, others, verdicts))
+        also = [self._shown(failure, None, hints=False).also(failure.verdict) for failure in others]
+        return shown, tuple(also)
 
-    def _failing(self, failure: Failure, verdicts: dict[str, Verdict | None]) -> Shrinking:
-        """The first case of a failure, to be made simpler."""
+    def _shrink(self, failure: Failure, verdicts: dict[str, Verdict | None], until: float) -> None:
+        """Replace the case of a failure by a smaller one that fails in the same way."""
         assert failure.sample is not None
-        return Shrinking(
+        shrinking = Shrinking(
             self.judge_case,
             failure.sample,
-            failure.first,
+            failure.smallest,
             verdicts,
-            self.candidate.between,
-            self._tried_one,
+            self.size_ranges,
+            self._tried,
         )
+        shrinking.shrink(until)
+        failure.sample, failure.smallest = shrinking.sample, shrinking.verdict
 
     def _shown(
-        self,
-        failure: Failure,
-        failing: Shrinking,
-        first: Verdict | None,
-        hints: bool,
-        shrink=True,
+        self, failure: Failure, first: Verdict | None, hints: bool, shrink=True
     ) -> Explained:
         """One failure: its smallest case, and where that is saved."""
+        assert failure.sample is not None
         settings = self.session.settings
         shown = explain(
             self.check,
             self.candidate,
-            failing,
+            failure.sample.case,
+            failure.smallest,
             accepted=self.probe.accepted,
             shrink=shrink and self.scope.shrink,
             folder=settings.folder,
@@ -298,11 +294,6 @@ class Sweeping:
 def _failure(case: Case, verdict: Verdict) -> Failure:
     """The failure of a case that no sampler drew."""
     return Failure(0, "", verdict, verdict, sample=Sample(case))
-
-
-def _always(case: Case) -> Sampler:
-    """A sampler with only one case."""
-    return lambda draw: case
 
 
 def first_seed(check: Check, seed: int) -> int:

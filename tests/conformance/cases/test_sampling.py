@@ -6,7 +6,7 @@ import pytest
 from refssm.catalog import OPERATORS
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.cases.drawing import cases
-from refssm.conformance.cases.sampling import Choices, Spread, at_random, made
+from refssm.conformance.cases.sampling import Choices, at_random, evenly, made
 from refssm.conformance.checks.checks import PROFILES, checks_of, types_of
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.piece import key_of
@@ -17,9 +17,9 @@ SCANS = cases(LINEAR_SCAN, "float32")
 
 RECORDED = [  # length, width, batch, the knobs of `a` and of `b`, seed
     (0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-    (1, 19, 0, 11, 1, 0, 2, 5, 0, 2549029048),
-    (17, 39, 1, 1, 6, 0, 0, 6, 0, 821725159),
-    (14, 5, 2, 5, 4, 0, 6, 1, 0, 3903992986),
+    (22, 31, 1, 0, 0, 0, 0, 0, 0, 0),
+    (11, 50, 2, 10, 5, 0, 6, 5, 0, 3696954131),
+    (10, 14, 1, 15, 4, 0, 3, 8, 0, 2579946810),
 ]
 
 
@@ -46,6 +46,16 @@ def test_the_first_case_is_the_simplest():
     assert all(any(sample.choices) for sample in others)
 
 
+def test_the_second_case_is_as_simple_but_for_its_sizes():
+    lengths = set()
+    for seed in range(8):
+        case = drawn(20, seed)[1].case
+        lengths.add(case.sizes["l"])
+        assert case.exact
+        assert {f"{knob}" for knob in case.knobs.values()} == {"one/each/real"}
+    assert len(lengths) > 4
+
+
 def test_a_piece_does_not_depend_on_the_others():
     whole = [key_of(case) for case in Drawing(SCANS).cases(25, 4)]
     pieces = [[key_of(s.case) for s in p.samples(4)] for p in Drawing(SCANS).pieces(25)]
@@ -57,8 +67,7 @@ def test_a_piece_does_not_depend_on_the_others():
 
 def test_each_entry_of_a_list_is_chosen_about_equally_often():
     for cases_, end in ((30, 3), (30, 30), (10, 10), (250, 17)):
-        spread = Spread(cases_, (5,))
-        chosen = [spread.of_case(i)(2, end) for i in range(cases_)]
+        chosen = [evenly(i, cases_, (5,), simplest=False)(2, end) for i in range(cases_)]
         counts = np.bincount(chosen, minlength=end)
         assert counts.size == end
         assert counts.max() - counts.min() <= 2

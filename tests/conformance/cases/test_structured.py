@@ -85,12 +85,12 @@ def test_the_first_structured_case_is_simple_and_has_two_members():
     ).replace("each", "each/real")
 
 
-def test_one_usual_case_in_six_is_structured_and_none_of_float16_or_of_a_law():
+def test_one_usual_case_in_four_is_structured_and_none_of_float16_or_of_a_law():
     op, default = operator_named("selective_scan"), PROFILES["default"]
     for check in checks_of(op, default, ["float32"], vjp=True):
         drawing = check.cases()
         numbers = [n for n, kind in drawing._kinds(25) if n and kind is drawing.structured]
-        assert numbers == ([3] if check.name in ("value", "gradient") else [])
+        assert numbers == ([5] if check.name in ("value", "gradient") else [])
     value, *_ = checks_of(op, default, ["float16"], vjp=False)
     assert value.cases().structured is None
     assert value.cases(preset="mamba").structured is None
@@ -142,7 +142,7 @@ def test_a_shortcut_with_a_tolerance_near_the_roundoff_of_double_precision_is_se
 def test_of_complex_cases_some_have_one_complex_argument(name):
     op = operator_named(name)
     drawing = Drawing(cases(op, "complex64"))
-    seen = [tuple(map(np.iscomplexobj, case.arrays)) for case in drawing.cases(60, 1)]
+    seen = [tuple(map(np.iscomplexobj, case.arrays)) for case in drawing.cases(60, 2)]
     free = [i for i, d in enumerate(op.inputs.values()) if not d.real]
     alone = {tuple(i == kept for i in range(len(op.inputs))) for kept in free}
     assert alone <= set(seen)

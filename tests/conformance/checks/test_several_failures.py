@@ -135,7 +135,7 @@ def test_a_case_that_fails_in_another_way_in_each_process_keeps_its_first_failur
 
     found = sweep(drawing, passes, count=30, seed_=1, ready=judged_elsewhere)
     (failure,) = found.failures
-    assert failure.verdict == failure.first == wrong("no", kind="a")
+    assert failure.verdict == failure.smallest == wrong("no", kind="a")
     assert failure.cases == 2
 
 
