@@ -87,9 +87,8 @@ def groups(
     for setting in settings:
         given = StartingPoint(setting)
         work = Work(setting.name, setting.letters, "float32", vjp=False)
-        rounds = int(budget / 4)
-        made = [_made(work, *one, rounds, tick, clock) for one in _programs(given, peers)]
-        run = SideBySide(work, made)
+        how = int(budget / 4), tick, clock
+        run = SideBySide(work, [_made(work, *one, *how) for one in _programs(given, peers)])
         run.run(tick, clock, partial(time.sleep, PAUSE))
         yield run.group()
 
