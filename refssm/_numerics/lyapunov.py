@@ -44,12 +44,12 @@ def _in_schur_form(A, F, column):
     batch = np.broadcast_shapes(A.shape[:-2], F.shape[:-2])
     finite = (np.isfinite(A) & np.isfinite(F)).all((-2, -1))[..., None, None]
     T, U = _schur(np.where(np.isfinite(A).all((-2, -1))[..., None, None], A, 0))
-    G = _adjoint(U) @ F @ U
+    G = adjoint(U) @ F @ U
     X = np.zeros((*batch, n, n), T.dtype)
     for k in range(n - 1, -1, -1):
         later = (X[..., k + 1 :] * T[..., None, k, k + 1 :].conj()).sum(-1)
         X[..., k] = _back_substituted(*column(T, k, later, G[..., k]))
-    X = U @ X @ _adjoint(U)
+    X = U @ X @ adjoint(U)
     return np.where(finite, X if dtype.kind == "c" else np.real(X), np.nan).astype(dtype)
 
 
@@ -74,6 +74,6 @@ def _on_diagonal(T, numbers):
     return np.asarray(numbers)[..., None, None] * np.eye(T.shape[-1], dtype=T.real.dtype)
 
 
-def _adjoint(M):
+def adjoint(M):
     """Mᴴ."""
     return M.conj().swapaxes(-1, -2)

@@ -6,8 +6,8 @@ An operator at one size is a job: the arguments of one call, and what is measure
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from statistics import median
@@ -143,15 +143,56 @@ class Timing(Protocol):
 
 
 @dataclass
-class _Ready:
+class Ready:
     """A call that may be timed, its plan, and its row without times."""
 
-    program: Program
-    call: TimedCall
+    call: Timed
     plan: TimingPlan
     row: Row
-    judged: Judged
     share: float = 1.0  # how many times the whole work is larger than what is called
+
+
+@dataclass
+class _Judged(Ready):
+    """The same of a program that the judge accepts."""
+
+    call: TimedCall
+    program: Program = field(kw_only=True)
+    judged: Judged = field(kw_only=True)
+
+
+class SideBySide:
+    """Calls that are timed in turn, and the rows of a work: with the times that there are."""
+
+    def __init__(self, work: Work, made: Sequence[Ready | Row], copies: int = 1):
+        self.work, self.made, self.copies = work, made, copies
+        self.ready = [m for m in made if isinstance(m, Ready)]
+        self.times = Times([[] for _ in self.ready])
+
+    def run(self, tick: Tick, clock: Clock, pause: Callable[[], None]) -> None:
+        """Time all of them."""
+        timing.interleaved(
+            [r.call for r in self.ready],
+            [r.plan for r in self.ready],
+            clock,
+            lambda done, count: tick(f"{self.work.call}: timing", done, count),
+            self.times,
+            pause,
+        )
+
+    def group(self) -> WorkRows:
+        """The rows of what could be timed, and of what could not."""
+        place = {id(r): k for k, r in enumerate(self.ready)}
+        rows = [self._timed(m, place[id(m)]) if isinstance(m, Ready) else m for m in self.made]
+        return WorkRows(self.work, rows)
+
+    def _timed(self, ready: Ready, k: int) -> Row:
+        """The row with its times, or with what it raised."""
+        if k in self.times.failed:
+            message = f"raised {sentence(self.times.failed[k])}"
+            return replace(ready.row, status=FAILED, message=message)
+        seconds = tuple(ready.share * s for s in self.times.seconds[k])
+        return replace(ready.row, seconds=seconds, copies=1 if ready.row.device else self.copies)
 
 
 class Bench:
@@ -218,38 +259,24 @@ class Bench:
 
     def _group(self, job: Job, programs: list[Program | Absent]) -> WorkRows:
         made = [self._made(job, program) for program in programs]
-        ready = [m for m in made if isinstance(m, _Ready)]
-        copies = job.copies(len(ready))
-        times = Times([[] for _ in ready])
-
-        def rows() -> list[Row]:
-            place = {id(r): k for k, r in enumerate(ready)}
-            return [
-                _timed(m, times, place[id(m)], copies) if isinstance(m, _Ready) else m for m in made
-            ]
-
+        ready = [m for m in made if isinstance(m, _Judged)]
+        run = SideBySide(job.work, made, job.copies(len(ready)))
         try:
             for r in ready:
-                r.call.copy(1 if r.row.device else copies)  # a card's cache is made cold
-            timing.interleaved(
-                [r.call for r in ready],
-                [r.plan for r in ready],
-                self.clock,
-                lambda done, count: self.tick(f"{job.work.call}: timing", done, count),
-                times,
-                partial(self.sleep, min(PAUSE, self.settings.budget / 100)),
-            )
+                r.call.copy(1 if r.row.device else run.copies)  # a card's cache is made cold
+            pause = partial(self.sleep, min(PAUSE, self.settings.budget / 100))
+            run.run(self.tick, self.clock, pause)
             for r in ready:
                 r.call.drop()
             if self.card is not None:
                 self.card.release()
             self._add_accuracy(job, ready)
         except KeyboardInterrupt:
-            self.partial = WorkRows(job.work, rows())
+            self.partial = run.group()
             raise
-        return WorkRows(job.work, rows())
+        return run.group()
 
-    def _made(self, job: Job, program: Program | Absent) -> _Ready | Row:
+    def _made(self, job: Job, program: Program | Absent) -> _Judged | Row:
         """A call that may be timed, or a row that says why there is none."""
         if isinstance(program, Absent):
             return Row(
@@ -274,7 +301,7 @@ class Bench:
         except Exception as error:
             return replace(empty, status=FAILED, message=f"raised {sentence(error)}")
 
-    def _ready(self, job: Job, program: Program, judged: Judged, row: Row) -> _Ready:
+    def _ready(self, job: Job, program: Program, judged: Judged, row: Row) -> _Judged:
         def prepared(arrays, statics) -> TimedCall:
             return TimedCall(program, arrays, statics, job.size.dtype, job.work.vjp, judged.sliced)
 
@@ -298,7 +325,8 @@ class Bench:
         else:
             least = 1 if program.kind == REFERENCE else timing.LEAST
             plan = TimingPlan.of(took, self.settings.budget, least)
-        return _Ready(program, call, plan, replace(row, repeats=plan.repeats), judged, share)
+        row = replace(row, repeats=plan.repeats)
+        return _Judged(call, plan, row, share, program=program, judged=judged)
 
     def _on_card(
         self, call: TimedCall, program: Program, took: float, row: Row
@@ -334,7 +362,7 @@ class Bench:
             timed()
         return took, peak
 
-    def _add_accuracy(self, job: Job, ready: list[_Ready]) -> None:
+    def _add_accuracy(self, job: Job, ready: list[_Judged]) -> None:
         """Put accuracies into the rows."""
         if not ready or not job.primals or job.op.contract.basis_free:
             return
@@ -366,12 +394,3 @@ def _notes(call: TimedCall, share: float) -> tuple[str, ...]:
     notes = ("called slice by slice",) if call.run.slices else ()
     part = f"called on 1/{share:g} of the batch; the time is {share:g} times that of the part"
     return (*notes, part) if share != 1 else notes
-
-
-def _timed(ready: _Ready, times: Times, k: int, copies: int) -> Row:
-    """The row with its times, or with what it raised."""
-    if k in times.failed:
-        message = f"raised {sentence(times.failed[k])}"
-        return replace(ready.row, status=FAILED, message=message)
-    seconds = tuple(ready.share * s for s in times.seconds[k])
-    return replace(ready.row, seconds=seconds, copies=1 if ready.row.device else copies)

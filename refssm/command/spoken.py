@@ -98,29 +98,43 @@ class Report:
             self.end(verdict, results, (), time.perf_counter() - started)
 
 
-class ProgressBar:
-    """One line at the bottom of a terminal's standard error; nothing elsewhere.
+class _Bar:
+    """A line of rich, which is shown on a terminal only."""
 
-    Two consoles cannot share a line: call `hide` before printing; the next `tick` shows it again.
-    """
-
-    def __init__(self):
+    def __init__(self, *columns, **task):
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.progress import Progress
 
-        console, told = Console(stderr=True), TextColumn("{task.description}", markup=False)
-        columns = (told, BarColumn(), TextColumn("{task.fields[of]}"))
+        console = Console(stderr=True)
         how: dict = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
         self._bar = Progress(*columns, console=console, **how)
         # with FORCE_COLOR, rich treats a pipe as a terminal
         self._shown = sys.stderr.isatty() and not console.is_dumb_terminal
-        self._task = self._bar.add_task("", total=None, of="")
+        self._task = self._bar.add_task(**task)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exception):
         self.hide()
+
+    def hide(self) -> None:
+        """Hide the line, so that other code can print."""
+        if self._shown:
+            self._bar.stop()
+
+
+class ProgressBar(_Bar):
+    """One line at the bottom of a terminal's standard error; nothing elsewhere.
+
+    Two consoles cannot share a line: call `hide` before printing; the next `tick` shows it again.
+    """
+
+    def __init__(self):
+        from rich.progress import BarColumn, TextColumn
+
+        told, of = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[of]}")
+        super().__init__(told, BarColumn(), of, description="", total=None, of="")
 
     def tick(self, what: str, done: int = 0, count: int = 0) -> None:
         """Show what is running, and how many of how many are done if known."""
@@ -136,39 +150,18 @@ class ProgressBar:
         if new:  # show also what ends within 0.1 s
             self._bar.refresh()
 
-    def hide(self) -> None:
-        """Hide the line, so that other code can print."""
-        if self._shown:
-            self._bar.stop()
 
-
-class StepsBar:
+class StepsBar(_Bar):
     """Steps of a training run: loss, accuracy, steps a second and the time left."""
 
     def __init__(self, name: str, steps: int):
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-        console, text = Console(stderr=True), TextColumn("{task.fields[told]}", markup=False)
-        name_column = TextColumn("{task.description}", markup=False)
-        columns = (name_column, BarColumn(20), MofNCompleteColumn(), text, TimeRemainingColumn())
-        how: dict = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
-        self._bar = Progress(*columns, console=console, **how)
-        self._shown = sys.stderr.isatty() and not console.is_dumb_terminal
-        self._task = self._bar.add_task(name, total=steps, told="")
+        named = TextColumn("{task.description}", markup=False)
+        text = TextColumn("{task.fields[told]}", markup=False)
+        columns = (named, BarColumn(20), MofNCompleteColumn(), text, TimeRemainingColumn())
+        super().__init__(*columns, description=name, total=steps, told="")
         self._began: tuple[float, int] | None = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.hide()
 
     def tick(self, step: int, loss: float, accuracy: float) -> None:
         """Show the figures of this step."""
@@ -182,8 +175,3 @@ class StepsBar:
         told = f"loss {loss:.3f}  accuracy {accuracy:.2f}  {speed}"
         self._bar.update(self._task, completed=step, told=told)
         self._bar.start()
-
-    def hide(self) -> None:
-        """Hide the line, so that other code can print."""
-        if self._shown:
-            self._bar.stop()

@@ -10,11 +10,6 @@ def scaled(A, dt):
     return dt[..., None, None] * A
 
 
-def adjoint(M):
-    """Mᴴ."""
-    return M.conj().swapaxes(-1, -2)
-
-
 def identity(A):
     """The identity with A's size and precision."""
     return np.eye(A.shape[-1], dtype=np.finfo(A.dtype).dtype)

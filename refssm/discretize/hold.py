@@ -14,7 +14,8 @@ from refssm._declaration.contract import EXPM
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast
 from refssm._numerics.expm import expm, expm_derivative
-from refssm.discretize.blocks import above, adjoint, for_every, identity, scaled, through_steps
+from refssm._numerics.lyapunov import adjoint
+from refssm.discretize.blocks import above, for_every, identity, scaled, through_steps
 from refssm.domains import input_matrices, state_matrices, steps
 
 # what all of them have; first-order hold has a B̄ for each end of a step

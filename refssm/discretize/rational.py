@@ -12,7 +12,8 @@ import numpy as np
 
 from refssm._declaration.contract import SOLVE
 from refssm._declaration.operator import COMPILED_TYPES, Operator
-from refssm.discretize.blocks import adjoint, for_every, identity, scaled, solve, through_steps
+from refssm._numerics.lyapunov import adjoint
+from refssm.discretize.blocks import for_every, identity, scaled, solve, through_steps
 from refssm.domains import input_matrices, solved_matrices, state_matrices, steps, weights
 
 # what all rules have; Euler's solves nothing, so it has another contract and any A

@@ -18,6 +18,7 @@ import numpy as np
 from refssm._declaration.contract import SPECTRUM
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast_each
+from refssm._numerics.lyapunov import adjoint
 from refssm._numerics.overridable import overridable
 from refssm._numerics.powers import states, through_powers
 from refssm.domains import input_matrices, low_rank, low_rank_partners, modes, projections, steps
@@ -100,7 +101,7 @@ def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):
     first = np.arange(l) == 0
     x = states(A_bar, first[:, None] * B_bar[..., None, :])
     driven = C.conj()[..., None, :] * dk[..., :, None]
-    g = np.flip(states(_adjoint(A_bar), np.flip(driven, -2)), -2)
+    g = np.flip(states(adjoint(A_bar), np.flip(driven, -2)), -2)
     dA_bar = g[..., 1:, :].swapaxes(-1, -2) @ x[..., :-1, :].conj()
     dB_bar = (first[:, None] * g).sum(-2)
     dC = (dk[..., :, None] * x.conj()).sum(-2)
@@ -109,17 +110,12 @@ def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):
     S = corrected(D, h / 2, Q, P, dA_bar.swapaxes(-1, -2)).swapaxes(-1, -2)
     T = corrected(D, h / 2, Q, P, dB_bar[..., None, :])[..., 0, :]
     both = 2 * np.eye(w.shape[-1], dtype=w.real.dtype) - E
-    dF = (S @ _adjoint(both) + T[..., :, None] * B_bar.conj()[..., None, :]) / 2
+    dF = (S @ adjoint(both) + T[..., :, None] * B_bar.conj()[..., None, :]) / 2
     dA = h[..., None] * dF
     ddt = (matrix(w, P, Q).conj() * dF).sum((-1, -2)) + (B.conj() * T).sum(-1)
     dw = np.diagonal(dA, axis1=-2, axis2=-1).copy()
-    dP, dQ = -dA @ Q, -_adjoint(dA) @ P
+    dP, dQ = -dA @ Q, -adjoint(dA) @ P
     return unbroadcast_each((dw, dP, dQ, h * T, dC, ddt), (w, P, Q, B, C, dt))
-
-
-def _adjoint(A):
-    """Aᴴ."""
-    return A.conj().swapaxes(-1, -2)
 
 
 DPLR_KERNEL = Operator(

@@ -28,7 +28,7 @@ from refssm._declaration.operator import COMPILED_TYPES, Operator
 from refssm._numerics.balance import balanced
 from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm._numerics.contraction import einsum
-from refssm._numerics.lyapunov import lyapunov, stein
+from refssm._numerics.lyapunov import adjoint, lyapunov, stein
 from refssm.domains import contraction_matrices, damped_matrices, projections, ringing_matrices
 
 
@@ -79,11 +79,6 @@ def gramian_equations(A, B, C):
 def outer(x, y):
     """x yᴴ."""
     return x[..., :, None] * y[..., None, :].conj()
-
-
-def adjoint(M):
-    """Mᴴ."""
-    return M.conj().swapaxes(-1, -2)
 
 
 def hermitian(X):

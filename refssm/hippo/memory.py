@@ -12,9 +12,10 @@ from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast
 from refssm._numerics.contraction import einsum
 from refssm._numerics.expm import expm
+from refssm._numerics.lyapunov import adjoint
 from refssm._numerics.overridable import overridable
 from refssm._numerics.polynomials import legendre
-from refssm.discretize.blocks import adjoint, scaled
+from refssm.discretize.blocks import scaled
 from refssm.discretize.hold import DISCRETIZE_ZOH
 from refssm.domains import input_vectors, settling_matrices, signals, steps
 from refssm.scan import DENSE_SCAN

@@ -17,7 +17,7 @@ from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 
 
 @part
-def _blocks(l):
+def divided(l):
     """q ≈ √l, a multiple of COLUMNS, and the number of blocks of that length."""
     q = COLUMNS * max(1, round(np.sqrt(l) / COLUMNS))
     return q, (l + q - 1) // q
@@ -60,7 +60,7 @@ def _decays(x, count, step, width):
 @compiled([f"(f8[:], f8[:], {t}[:], {t}[:])" for t in ("f4", "f8")], "(n),(n),(l)->(l)")
 def _real(v, x, length, k):
     """Σ_n v_n e^{x_n j} of real modes, ROWS blocks at a time."""
-    q, count = _blocks(k.size)
+    q, count = divided(k.size)
     if k.size:
         heads, right = _decays(x, count, q, count), _decays(x, min(q, k.size), 1, q)
         left, sums = np.zeros((v.size, ROWS)), np.empty((ROWS, q))
@@ -85,7 +85,7 @@ def _head(v, heads, n, a):
 @compiled([f"(c16[:], c16[:], {t}[:], {t}[:])" for t in ("f4", "f8")], "(n),(n),(l)->(l)")
 def _real_part(v, x, length, k):
     """Re Σ_n v_n e^{x_n j}, ROWS blocks at a time."""
-    q, count = _blocks(k.size)
+    q, count = divided(k.size)
     if k.size:
         heads, right = _powers(x, count, q, count), _powers(x, min(q, k.size), 1, q)
         left, sums = np.zeros((2 * v.size, ROWS)), np.empty((ROWS, q))
@@ -104,7 +104,7 @@ def _real_part(v, x, length, k):
 @compiled([f"(c16[:], c16[:], {t}[:], {t}[:])" for t in ("c8", "c16")], "(n),(n),(l)->(l)")
 def _complex(v, x, length, k):
     """Σ_n v_n e^{x_n j}: real and imaginary part of ROWS / 2 blocks at a time."""
-    q, count = _blocks(k.size)
+    q, count = divided(k.size)
     if k.size:
         heads, right = _powers(x, count, q, count), _powers(x, min(q, k.size), 1, q)
         left, sums = np.zeros((2 * v.size, ROWS)), np.empty((ROWS, q))
@@ -144,7 +144,7 @@ def _moments(d, x, first, second):
         first[n], second[n] = 0, 0
     if d.size == 0:
         return
-    q, count = _blocks(d.size)
+    q, count = divided(d.size)
     heads, table = _powers(x, count, q, count), _powers(x, min(q, d.size), 1, q)
     right, left, sums = np.zeros((count, q)), np.empty((count, ROWS)), np.empty((ROWS, q))
     for a in range(count):
@@ -182,7 +182,7 @@ def _back_real(dk, x, first, second):
     """The same for real modes."""
     for n in range(x.size):
         first[n], second[n] = 0, 0
-    q, count = _blocks(dk.size)
+    q, count = divided(dk.size)
     if dk.size:
         heads, table = _decays(x, count, q, count), _decays(x, min(q, dk.size), 1, q)
         right, left, sums = np.zeros((count, q)), np.zeros((count, ROWS)), np.empty((ROWS, q))

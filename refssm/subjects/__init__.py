@@ -13,3 +13,8 @@ def constant_in_time(x):
     a = x["a"].copy()
     a[...] = a[..., :1, :]
     return {**x, "a": a}
+
+
+def some(x):
+    """The case if it has a step, or a node: for kernels that are nothing else of length 0."""
+    return x if x["l"] else None

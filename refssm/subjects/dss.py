@@ -9,16 +9,12 @@ from types import MethodType, SimpleNamespace
 import torch
 
 from refssm.adapters import log_dt, neg_exp
+from refssm.subjects import some
 from refssm.subjects.clones import module
 from refssm.testing import implements
 
 DSSKernel = module("dss", "src.models.sequence.ss.standalone.dss").DSSKernel
 DECLARED = {"framework": "torch", "vjp": True, "dtypes": ("complex64",), "layout": "n, n,  -> l"}
-
-
-def some(x):
-    """The case if it has a step, which DSSKernel.forward asserts."""
-    return x if x["l"] else None
 
 
 def kernel(C, dt, l, **parameters):

@@ -6,6 +6,7 @@ from types import MethodType, SimpleNamespace
 import torch
 
 from refssm.adapters import log_dt, neg_exp
+from refssm.subjects import some
 from refssm.subjects.clones import module
 from refssm.testing import implements
 
@@ -53,11 +54,6 @@ DECLARED = {
     "adapters": (log_dt(), neg_exp("w")),
     "layout": "d n, d n, d n, d -> d l",
 }
-
-
-def some(x):
-    """The case if it has a step."""
-    return x if x["l"] else None
 
 
 def kernel(theta, B, C, dt, l, disc):

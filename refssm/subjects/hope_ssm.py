@@ -6,15 +6,11 @@ from types import SimpleNamespace
 import torch
 
 from refssm.adapters import log_dt
+from refssm.subjects import some
 from refssm.subjects.clones import module
 from refssm.testing import implements
 
 HOPE_SSM_Kernel = module("HOPE-SSM", "models.s4.HOPE_SSM").HOPE_SSM_Kernel
-
-
-def some(x):
-    """The case if it has a node."""
-    return x if x["l"] else None
 
 
 @implements(

@@ -11,6 +11,7 @@ import torch
 from torch.nn import Identity
 
 from refssm.adapters import halves, log_dt, neg_exp
+from refssm.subjects import some
 from refssm.subjects.clones import module
 from refssm.testing import implements
 
@@ -22,11 +23,6 @@ hippo = module("s4", "src.models.hippo.hippo")
 
 COMPLEX = {"framework": "torch", "dtypes": ("complex64", "complex128")}
 REAL = {"framework": "torch", "vjp": True, "dtypes": ("float32", "float64")}
-
-
-def some(x):
-    """The case if it has a step."""
-    return x if x["l"] else None
 
 
 @implements(

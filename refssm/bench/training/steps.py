@@ -13,9 +13,10 @@ from importlib import import_module
 import numpy as np
 
 from refssm.bench.measuring import timing
-from refssm.bench.measuring.timing import Clock, Times, TimingPlan, peak_of
+from refssm.bench.measuring.timing import Clock, TimingPlan, peak_of
 from refssm.bench.programs.program import MIRROR, PEER, REFERENCE
 from refssm.bench.results.rows import FAILED, SKIPPED, Row, Work, WorkRows
+from refssm.bench.run import Ready, SideBySide, Tick
 from refssm.bench.work.steps import CHANNELS, CLASSES, DEPTH, Setting
 from refssm.conformance.calling.finding import sentence
 from refssm.layers import operators
@@ -73,7 +74,6 @@ def step_of(given: StartingPoint, role: str) -> Callable[[], float]:
 SLOW = 5.0  # seconds: what takes longer has one round
 PAUSE = 0.03  # seconds: threads of the library before spin for a while
 IN_TURN = 3  # steps in a timing: in training, a step finds caches as the last one left them
-Tick = Callable[[str, int, int], None]
 
 
 def groups(
@@ -87,19 +87,10 @@ def groups(
     for setting in settings:
         given = StartingPoint(setting)
         work = Work(setting.name, setting.letters, "float32", vjp=False)
-        made = [_made(work, *one, tick, clock) for one in _programs(given, peers)]
-        calls = [(row, call, plan) for row, call, plan in made if call is not None]
-        times = Times()
-        timing.interleaved(
-            [call for _, call, _ in calls],
-            [replace(plan, rounds=max(plan.rounds, int(budget / 4))) for *_, plan in calls],
-            clock,
-            lambda done, count, work=work: tick(f"{work.name}: timing", done, count),
-            times,
-            partial(time.sleep, PAUSE),
-        )
-        timed = {id(row): _timed(row, times, k) for k, (row, *_) in enumerate(calls)}
-        yield WorkRows(work, [timed.get(id(row), row) for row, *_ in made])
+        how = int(budget / 4), tick, clock
+        run = SideBySide(work, [_made(work, *one, *how) for one in _programs(given, peers)])
+        run.run(tick, clock, partial(time.sleep, PAUSE))
+        yield run.group()
 
 
 def _programs(given: StartingPoint, peers: bool):
@@ -123,10 +114,10 @@ def _programs(given: StartingPoint, peers: bool):
         yield Row(f"jax: {name}", PEER, "jax"), made
 
 
-def _made(work: Work, row: Row, make, tick: Tick, clock: Clock):
-    """The row with its peak memory, its call, and its plan; no call if it cannot be timed."""
+def _made(work: Work, row: Row, make, rounds: int, tick: Tick, clock: Clock) -> Ready | Row:
+    """The call, its plan, and the row with its peak memory; a row if it cannot be timed."""
     if make is None:
-        return row, None, TimingPlan(0, 0)
+        return row
     tick(f"{work.name}: first step of {row.label}", 0, 0)
     try:
         step = make()
@@ -135,16 +126,7 @@ def _made(work: Work, row: Row, make, tick: Tick, clock: Clock):
         peak = peak_of(step)
         slow = clock() - begun > SLOW
     except Exception as error:
-        return (
-            replace(row, status=FAILED, message=f"raised {sentence(error)}"),
-            None,
-            TimingPlan(0, 0),
-        )
-    plan = TimingPlan(1, 1) if slow else TimingPlan(timing.LEAST, IN_TURN)
-    return replace(row, peak=peak), lambda i: step(), plan
-
-
-def _timed(row: Row, times: Times, k: int) -> Row:
-    if k in times.failed:
-        return replace(row, status=FAILED, message=f"raised {sentence(times.failed[k])}")
-    return replace(row, seconds=tuple(times.seconds[k]))
+        return replace(row, status=FAILED, message=f"raised {sentence(error)}")
+    least, in_turn = (1, 1) if slow else (timing.LEAST, IN_TURN)
+    plan = TimingPlan(max(least, rounds), in_turn)
+    return Ready(lambda i: step(), plan, replace(row, peak=peak))

@@ -18,7 +18,6 @@ from refssm.domains import Domain
 
 SEED = 22
 REALISTIC = ("usual", "turning", "slow", "normal", "ladder")  # the first that a domain has
-LADDERS = (domains.rates,)
 
 
 def drawn(op: Operator, size: Size, seed: int = SEED) -> list[np.ndarray]:

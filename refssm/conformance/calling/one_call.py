@@ -4,7 +4,7 @@ A child process makes them, or this process (`InProcess`).
 """
 
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -198,7 +198,17 @@ def _difference(names: list[str], one: Kept, other: Kept) -> str:
     return next((f"`{name}`" for name in one[1] if one[1][name] != other[1][name]), "")
 
 
-class InProcess:
+class Closed(AbstractContextManager):
+    """Is closed at the end of a `with` block."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def __exit__(self, *exception):
+        self.close()
+
+
+class InProcess(Closed):
     """The interface of `Worker` without a child, for debuggers; saves inputs before each call."""
 
     def __init__(self, found: Iterable[Found], folder: Path | None = None):
@@ -217,12 +227,3 @@ class InProcess:
     def narrow(self, name: str, arrays, statics):
         """Project a case by the implementation's `only`."""
         return narrowed_by(self._named[name], [a.copy() for a in arrays], statics)
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()

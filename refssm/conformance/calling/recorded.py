@@ -13,7 +13,7 @@ from refssm.conformance.calling.adapters.numpy_arrays import (
 )
 from refssm.conformance.calling.finding import operator_named, short
 from refssm.conformance.calling.implementation import Offer
-from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.calling.one_call import Closed, Outcome
 from refssm.conformance.file_errors import UNREADABLE, arrays
 from refssm.conformance.number_types import judged_type, number_type
 from refssm.conformance.usage_error import UsageError
@@ -50,7 +50,7 @@ def in_order(a, axes, wanted, omitted, what, sizes) -> np.ndarray:
     return np.expand_dims(a, tuple(i for i, axis in enumerate(wanted) if axis in omitted))
 
 
-class Recorded:
+class Recorded(Closed):
     """Stands in for an implementation by returning saved outputs: `--output out.npy`."""
 
     def __init__(self, name: str, path: Path, layout: str = ""):
@@ -92,12 +92,3 @@ class Recorded:
         sizes = sizes_of(self.op, usual.inputs, arrays, statics)
         pairs = zip(self.outputs, self.layout.outputs, usual.outputs, strict=True)
         return tuple(in_order(y, a, w, omitted, f"{self.path}", sizes) for y, a, w in pairs)
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()

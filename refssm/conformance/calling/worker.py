@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from refssm.conformance.calling import links
 from refssm.conformance.calling.fingerprint import Sources
 from refssm.conformance.calling.implementation import Offer
-from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.calling.one_call import Closed, Outcome
 from refssm.conformance.calling.processes.channel import Foreign
 from refssm.conformance.usage_error import Several, UsageError
 
@@ -29,7 +29,7 @@ class ChildGone(Exception):
         self.status = status
 
 
-class Worker:
+class Worker(Closed):
     """Implementations in a child process, which is restarted at most once for each of them."""
 
     def __init__(
@@ -96,12 +96,6 @@ class Worker:
     def close(self) -> None:
         """End the child process, with all that it started."""
         self._stop()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()
 
     def attempt(self, tried, arrays, statics, **how) -> Outcome:
         """Call a function through a wrapper; a crash or a hang is an outcome too."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from refssm._numerics.powers import through_powers
-from refssm.conformance.gauges.linalg import frobenius, spectral_norm
+from refssm.conformance.gauges.linalg import frobenius, length_of, spectral_norm
 from refssm.conformance.gauges.rules import product_charge, rule, tree
 from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, met, modulus
 from refssm.dplr.aliased import dplr_aliased_spectrum, resolved
@@ -120,8 +120,8 @@ def _through_time(system: _System, inputs: _System, l):
     stepped = np.maximum(system.charge**2 * squares, modulus(np.zeros(())) ** 2)
     made = _later(_of_entries(g, A_errors, x))
     made += _later(np.sqrt(np.arange(1, l + 1) * _convolved(np.abs(g) ** 2, stepped).sum(0)))
-    made += _quadrature(g.T * B_bar.errors[..., 0]) + _quadrature(g.T) * _quadrature(B_bar.value)
-    made += _quadrature(x.T) * _quadrature(system.C) * system.charge
+    made += length_of(g.T * B_bar.errors[..., 0]) + length_of(g.T) * length_of(B_bar.value)
+    made += length_of(x.T) * length_of(system.C) * system.charge
     return (made + _from_inputs_in_time(system, inputs, x, g)).max()
 
 
@@ -145,11 +145,6 @@ def _later(x):
     return np.concatenate([np.zeros(1), x[:-1]])
 
 
-def _quadrature(x):
-    """√Σ|x|² along the last axis."""
-    return np.sqrt((np.abs(x) ** 2).sum(-1))
-
-
 def _of_entries(g, errors, x):
     """√(Σ_ij |conv(g_i, x_j)_k|² errors_ij²), k = 0 … l−1."""
     made = np.zeros(g.shape[-1])
@@ -171,7 +166,7 @@ def _from_inputs_in_time(system, inputs, x, g):
     gamma = (R[:, None] * g - dt / 2 * (V.T @ (RP.T @ g))) / 2
     y = x + np.pad(x, ((0, 0), (1, 0)))[:, :-1]
     of_P = frobenius(inputs.P) * frobenius(Q) + frobenius(P) * frobenius(inputs.Q)
-    of_A = dt * (_quadrature(inputs.w) + of_P)
+    of_A = dt * (length_of(inputs.w) + of_P)
     through_dt = _convolved(gamma, matrix(w, P, Q) @ y).sum(0) + 2 * gamma.T @ B
     reached = np.abs(through_dt) * inputs.dt + _of_entries(gamma, of_A, y)
     return reached + 2 * dt * np.abs(gamma).T @ inputs.B + np.abs(x).T @ inputs.C

@@ -10,6 +10,7 @@ from refssm.conformance.planted.planting import (
     MEMORY,
     Epsilon,
     Planting,
+    but_last,
     every_third_call,
     in_memory_order,
     instead,
@@ -23,11 +24,6 @@ from refssm.conformance.planted.planting import (
 def differences(w, z):
     """z_l − w_n."""
     return z[..., :, None] - w[..., None, :]
-
-
-def but_last(x):
-    """All but the last of several."""
-    return x[..., : max(1, x.shape[-1] - 1)]
 
 
 def _summed(inverse):

@@ -4,7 +4,13 @@ import numpy as np
 
 from refssm._numerics.powers import through_powers
 from refssm._numerics.roots import roots_of_unity
-from refssm.conformance.planted.planting import Planting, instead, of_each_result, of_result
+from refssm.conformance.planted.planting import (
+    Planting,
+    but_last,
+    instead,
+    of_each_result,
+    of_result,
+)
 from refssm.dplr import DPLR_KERNEL, DPLR_KERNEL_ALIASED, DPLR_KERNEL_ALIASED_REAL, DPLR_KERNEL_REAL
 from refssm.dplr.pairs import both_halves
 from refssm.dplr.system import bilinear, corrected, matrix
@@ -62,10 +68,6 @@ def _by(remembers, nodes=lambda l, roots: roots(l), form=_at):
         return _kept(np.fft.ifft(form(z, w, P, Q, B, C, dt)), dtype)
 
     return kernel
-
-
-def _but_last(x):
-    return x[..., : max(1, x.shape[-1] - 1)]
 
 
 def _step_of_input(right, dk, w, P, Q, B, C, dt, *, l):
@@ -145,7 +147,7 @@ def _of_systems(p):
         ("input_not_scaled", "B̄ without dt", lambda right, w, P, Q, B, C, dt, *, l:
          right(w, P, Q, B / dt[..., None], C, dt, l=l)),
         ("last_mode", "the last mode of several left out",
-         dict.fromkeys("wBC", _but_last) | dict.fromkeys("PQ", lambda x: _but_last(x.mT).mT)),
+         dict.fromkeys("wBC", but_last) | dict.fromkeys("PQ", lambda x: but_last(x.mT).mT)),
         ("zero_order_hold", "e^(dt A) for the bilinear map", lambda right, w, P, Q, B, C, dt, *, l:
          right(2 / dt[..., None] * np.tanh(dt[..., None] * w / 2), P, Q, B, C, dt, l=l)),
     )  # fmt: skip

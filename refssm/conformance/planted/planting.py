@@ -276,6 +276,11 @@ def _places(names: list[str], changes: Mapping[str, Callable]) -> dict[int, Call
     return {names.index(name): change for name, change in changes.items()}
 
 
+def but_last(x):
+    """All but the last of several, along the last axis."""
+    return x[..., : max(1, x.shape[-1] - 1)]
+
+
 def in_arithmetic(cast: Callable) -> Callable:
     """The right program with arguments and results rounded by `cast`."""
     return lambda right, *args, **statics: of_each_result(cast)(right, *map(cast, args), **statics)

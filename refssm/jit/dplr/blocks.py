@@ -30,7 +30,6 @@ from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.lanes import apart
 from refssm.jit._vectors.tables import (
-    COLUMNS,
     FUSED,
     add,
     add_grown,
@@ -43,15 +42,9 @@ from refssm.jit._vectors.tables import (
     zeros,
 )
 from refssm.jit.dplr.nodes import narrow, wide
+from refssm.jit.vandermonde import divided
 
 HEADS, PLACES, FACTORS = 1, 2, 3  # rows of a system; row 0 is e
-
-
-@part
-def divided(l):
-    """The length of blocks, a multiple of COLUMNS, and their number."""
-    q = COLUMNS * max(1, round(np.sqrt(l) / COLUMNS))
-    return q, (l + q - 1) // q
 
 
 @part

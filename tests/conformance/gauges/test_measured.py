@@ -9,14 +9,14 @@ from selftest.bounds import case_of, cotangents
 from refssm import initial
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import Case
-from refssm.conformance.gauges.gauge import TrackedCall
+from refssm.conformance.gauges.gauge import TrackedCall, wide
 from refssm.conformance.gauges.programs import GRADIENTS, OUTPUTS
+from refssm.conformance.gauges.programs import measured as kept
 from refssm.conformance.gauges.programs.measured import (
     COPIES,
     _copies,
     measured,
     measured_again,
-    worst_errors,
 )
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, grade_outputs, judge
@@ -111,6 +111,23 @@ def test_an_error_above_a_hundredth_of_the_largest_value_is_wrong_and_not_inaccu
     off = np.where(np.arange(64) == 3, size, 0).astype(K.dtype)
     assert grade_outputs(op, arrays, (K + off / 1000,), gauged).grade == "C"
     assert grade_outputs(op, arrays, (K + off / 50,), gauged).grade == "F"
+
+
+def worst_errors(call, exact, programs):
+    """For each program, its largest error over the largest entry of the result, in units of u."""
+    cores = kept._cores(call)
+    copies, told = kept._copies(call.arrays, cores), {}
+    full = kept._full(copies, cores)
+    with np.errstate(all="ignore"):
+        wanted = kept._results(exact, wide(copies), call.statics)
+        for name, program in programs.items():
+            for found in kept._of_programs({name: program}, full, call.statics):
+                told[name] = max(
+                    float(np.abs(kept._fitted(y, w) - w).max() / (U * kept._largest(w)))
+                    for y, w in zip(found, wanted, strict=True)
+                    if kept._largest(w) > 0
+                )
+    return told
 
 
 def within_16_of_the_best(op, exact, programs, called):

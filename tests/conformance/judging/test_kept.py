@@ -132,7 +132,7 @@ IMPORTED = """
 import sys
 from pathlib import Path
 from refssm.conformance.gauges import programs
-from refssm.conformance.judging import enclosed, expected, kept
+from refssm.conformance.judging import expected, kept
 from refssm.catalog import OPERATORS
 from refssm.oracle import evaluate
 ours = [m for name, m in sys.modules.items() if name.startswith("refssm")]

@@ -435,23 +435,3 @@ def _largest(a: np.ndarray) -> float:
         return 1.0
     size = np.abs(a)
     return float(size.max(initial=0.0, where=np.isfinite(size)))
-
-
-def worst_errors(
-    call: TrackedCall, exact: Program, programs: Mapping[str, Program]
-) -> dict[str, float]:
-    """For each program, its largest error over the largest entry of the result, in units of u.
-
-    For the test that no listed program is poor.
-    """
-    copies, told = _copies(call.arrays, _cores(call)), {}
-    with np.errstate(all="ignore"):
-        wanted = _results(exact, wide(copies), call.statics)
-        for name, program in programs.items():
-            for found in _of_programs({name: program}, _full(copies, _cores(call)), call.statics):
-                told[name] = max(
-                    float(np.abs(_fitted(y, w) - w).max() / (SINGLE * _largest(w)))
-                    for y, w in zip(found, wanted, strict=True)
-                    if _largest(w) > 0
-                )
-    return told

@@ -14,16 +14,12 @@ from refssm.diagonal import (
     DSS_EXP_KERNEL,
 )
 from refssm.diagonal.sums import bilinear_powers, exponentials, times
+from refssm.discretize.phi import phi1
 
 
 def summed(v, E, *args):
     """Σ_n v_n E_nk in the type of the arguments."""
     return (v[..., None] * E).sum(-2).astype(np.result_type(*args))
-
-
-def held(z):
-    """φ₁(z) by expm1."""
-    return np.where(z == 0, 1, np.expm1(z) / np.where(z == 0, 1, z))
 
 
 def late(k):
@@ -99,7 +95,7 @@ def planted(op, beyond=64, pairs=False):
     return p
 
 
-def _with(gain=lambda w, dt: dt * held(dt * w), powers=exponentials):
+def _with(gain=lambda w, dt: dt * phi1(dt * w), powers=exponentials):
     """The kernel with another gain B̄/B, of w and dt, or other powers of Ā, of z = dt·w and l."""
 
     def kernel(right, w, B, C, dt, *, l):
@@ -190,7 +186,7 @@ BILINEAR_FORMS = (
     ("backward", "backward Euler's Ā", _powers(lambda h, k: (1 / (1 - 2 * h)) ** k)),
     ("forward", "Euler's Ā", _powers(lambda h, k: (1 + 2 * h) ** k)),
     ("exponential", "e^{dt·w} for Ā", _powers(lambda h, k: np.exp(2 * h * k))),
-    ("held", "B̄ of zero-order hold", _gain(lambda h, dt: dt * held(2 * h))),
+    ("held", "B̄ of zero-order hold", _gain(lambda h, dt: dt * phi1(2 * h))),
     ("euler_input", "B̄ = dt·B", _gain(lambda h, dt: dt)),
     ("undivided", "B̄ without dt", _gain(lambda h, dt: 1 / (1 - h))),
     ("sqrt_step", "√dt: the orthogonal form of the map", _gain(lambda h, dt: dt**0.5 / (1 - h))),
@@ -217,7 +213,7 @@ BILINEAR.plant(
 def _hold_constant(right, dk, *args, l):
     """The VJP differentiates only e^{zk}."""
     w, dt, C = args[0], args[-1], args[-2]
-    v = C * held(dt[..., None] * w) * dt[..., None] * (args[1] if len(args) > 3 else 1)
+    v = C * phi1(dt[..., None] * w) * dt[..., None] * (args[1] if len(args) > 3 else 1)
     E = exponentials(dt[..., None] * w, l)
     T = (np.arange(l) * dk[..., None, :] * (v[..., None] * E).conj()).sum(-1)
     dw, *others, ddt = right(dk, *args, l=l)

@@ -10,6 +10,7 @@ from refssm.conformance.planted.discretize.every_rule import with_step, without_
 from refssm.conformance.planted.planting import Epsilon, instead, of_result
 from refssm.discretize import DISCRETIZE_DIAGONAL_BILINEAR, DISCRETIZE_DIAGONAL_ZOH
 from refssm.discretize.blocks import for_every, identity, scaled
+from refssm.discretize.phi import phi1
 
 ZOH = every.planted(DISCRETIZE_DIAGONAL_ZOH, state="w")
 BILINEAR = every.planted(DISCRETIZE_DIAGONAL_BILINEAR, state="w")
@@ -23,11 +24,6 @@ def _rule(A_bar=None, held=None):
         return A_bar(z) if A_bar else right_A, (dt * held(z))[..., None] * B if held else right_B
 
     return program
-
-
-def averaged(z):
-    """φ₁(z)."""
-    return np.where(z == 0, 1, np.expm1(z) / np.where(z == 0, 1, z))
 
 
 def _mapped(z):
@@ -49,14 +45,14 @@ ZOH.plant(
     ("cancelling", "e^z − 1 cancels for small z",  # (e^z − 1)/z, 1 at z = 0
      _rule(held=lambda z: np.where(z == 0, 1, (np.exp(z) - 1) / np.where(z == 0, 1, z)))),
     ("undefined_at_zero", "0/0 at A = 0", _rule(held=lambda z: np.expm1(z) / z)),
-    ("zero_at_zero", "B̄ = 0 at A = 0", _rule(held=lambda z: np.where(z == 0, 0, averaged(z)))),
+    ("zero_at_zero", "B̄ = 0 at A = 0", _rule(held=lambda z: np.where(z == 0, 0, phi1(z)))),
     ("guarded", "1e-8 added to the denominator",
      Epsilon(1e-8, lambda e:
              _rule(held=lambda z: (np.exp(z) - 1) / (z + z.real.dtype.type(e))))),
     ("thresholded", "1 + ½z within |z| < 1e-2",
-     _rule(held=lambda z: np.where(np.abs(z) < 1e-2, 1 + z / 2, averaged(z)))),
+     _rule(held=lambda z: np.where(np.abs(z) < 1e-2, 1 + z / 2, phi1(z)))),
     ("first_order", "1 within |z| < 1e-3",
-     _rule(held=lambda z: np.where(np.abs(z) < 1e-3, 1, averaged(z)))),
+     _rule(held=lambda z: np.where(np.abs(z) < 1e-3, 1, phi1(z)))),
     ("denominator_kept", "z φ₁(z) for φ₁(z)", _rule(held=np.expm1)),
     ("product_of_factors", "e^z by (1 + z/64)^64", _rule(lambda z: (1 + z / 64) ** 64)),
 )  # fmt: skip
@@ -122,7 +118,7 @@ for _p in (ZOH, BILINEAR):
 def _(right, dA_bar, dB_bar, w, B, dt):
     z = dt * w
     near = np.where(z == 0, 1, z)
-    slope = np.where(z == 0, 0.5, (np.exp(z) - averaged(z)) / near).astype(z.dtype)
+    slope = np.where(z == 0, 0.5, (np.exp(z) - phi1(z)) / near).astype(z.dtype)
     through_B = (B.conj() * dB_bar).sum(-1)
     wrong = (dt * np.exp(z)).conj() * dA_bar + (dt * dt * slope).conj() * through_B
     dw, dB, ddt = right(dA_bar, dB_bar, w, B, dt)
@@ -242,4 +238,4 @@ def _(right, w, B, dt):
 )
 def _(right, w, B, dt):
     A_bar, end, _ = right(w, B, dt)
-    return A_bar, end, (dt * averaged(dt * w))[..., None] * B - end
+    return A_bar, end, (dt * phi1(dt * w))[..., None] * B - end
