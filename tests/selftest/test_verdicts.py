@@ -70,7 +70,7 @@ def judged(monkeypatch):
     """Made-up verdicts by file, as if they had been judged now."""
     now = {kind: [dict(row) for row in rows] for kind, rows in MADE_UP.items()}
 
-    def all_rows(only, workers, kinds):
+    def all_rows(only, workers, kinds, seed):
         return {k: [r for r in now[k] if verdicts.soak.among(r["operator"], only)] for k in kinds}
 
     monkeypatch.setattr(verdicts, "all_rows", all_rows)

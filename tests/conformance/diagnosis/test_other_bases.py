@@ -78,7 +78,7 @@ def test_what_is_declared_in_single_precision_may_return_it():
 
 
 def test_one_failing_case_is_too_few_for_a_precision():
-    line = judged(lambda w, P, B, V: (w, P, B * (1 + 3e-8 * (len(w) == 2)), V))
+    line = judged(lambda w, P, B, V: (w, P, B * (1 + 3e-8 * (len(w) == 5)), V))
     assert line.failed
     assert line.looks_like == ""
 
