@@ -358,18 +358,21 @@ def _told(run, i, gauge: Gauge, standard: Standard, dtype) -> tuple[np.ndarray, 
 
 
 def _one_slice(run, given, wants, call: SpokenCall):
-    """The arguments and outputs of the slice that has the worst entry."""
-    layout = run.layout
-    ranks = [len(axes) for axes in (run.answer_axes if layout else run.found.op.output_dims)]
-    want, _ = wants[0]
-    lead = want.ndim - ranks[0]
-    y = call.outcome.outputs[0]
-    if layout is not None:
-        usual = canonical(run.found.op).outputs[0]
-        y = arranged(y, usual[len(usual) - y.ndim :], (*run.looped(usual), *run.answer_axes[0]))
-    with np.errstate(all="ignore"):
-        far = np.nan_to_num(np.abs(y - want) / wants[0][1], nan=np.inf, posinf=np.inf)
-    i = tuple(int(k) for k in np.unravel_index(int(np.argmax(far)), far.shape))[:lead]
+    """The arguments and outputs of the slice that has the worst entry of any output."""
+    outputs = run.answer_axes if run.layout else run.found.op.output_dims
+    ranks = [len(axes) for axes in outputs]
+    worst, i = -1.0, (0,) * (wants[0][0].ndim - ranks[0])
+    for j, (y, (want, allowed)) in enumerate(zip(call.outcome.outputs, wants, strict=True)):
+        if not want.size:  # of a length of 0
+            continue
+        if run.layout is not None:
+            usual = canonical(run.found.op).outputs[j]
+            y = arranged(y, usual[len(usual) - y.ndim :], (*run.looped(usual), *run.answer_axes[j]))
+        with np.errstate(all="ignore"):
+            far = np.nan_to_num(np.abs(y - want) / allowed, nan=np.inf, posinf=np.inf)
+        if far.max() > worst:
+            place = np.unravel_index(int(np.argmax(far)), far.shape)
+            worst, i = far.max(), tuple(map(int, place))[: want.ndim - ranks[j]]
     parts = []
     for x, rank in zip(given, run.ranks, strict=True):
         shape = x.shape[: x.ndim - rank]
