@@ -72,8 +72,8 @@ def test_a_kernel_of_steps_and_rates_passes_with_its_gradient():
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (lambda x, dt, *rest, chunk: by_steps(x / dt[..., None], dt, *rest, chunk=chunk), "F"),
-        (lambda x, dt, A, *rest, chunk: by_steps(x, dt, A[::-1], *rest, chunk=chunk), "F"),
+        (lambda x, dt, *rest, chunk: by_steps(x / dt[..., None], dt, *rest, chunk=chunk), "[CF]"),
+        (lambda x, dt, A, *rest, chunk: by_steps(x, dt, A[::-1], *rest, chunk=chunk), "[CF]"),
         (lambda x, dt, A, B, C, *, chunk: by_steps(x, dt, A, C, B, chunk=chunk), "exchanged"),
     ],
     ids=["no step in the input", "the rates of other groups", "B for C"],

@@ -193,6 +193,11 @@ class Recurrence:
         for op, (forward, vjp) in zip(self.operators, pairs.values(), strict=True):
             yield Pair(mirror(op)(forward), mirror(op)(vjp))
 
+    def by_pieces(self, run: Callable, back: Callable) -> dict[str, Pair]:
+        """The functions of the operators that run piece by piece, by the operators' names."""
+        made = self._forms_by_pieces(run, back)
+        return {self._name(form): pair for form, pair in made.items() if form in self.tags}
+
     @cached_property
     def _functions(self) -> dict[str, Pair]:
         """The bare functions of the reference by form, with their docstrings."""

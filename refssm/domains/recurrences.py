@@ -224,6 +224,7 @@ places = Domain(
         "start": lambda a, b: np.zeros_like(a) + 0j,
         "any": lambda a, b: a + 0j,
         "few": lambda a, b: np.floor(5 * a) / 4 + 0j,  # several sequences of length 0
+        "ends": lambda a, b: np.clip(2 * a - 0.5, 0, 1) + 0j,  # a quarter at each end
         "early": lambda a, b: 0.1 * a + 0j,
         "late": lambda a, b: 1 - 0.1 * a + 0j,
     },

@@ -31,6 +31,6 @@ def block(h, e, t, r, n):
 
 @implements("mamba_layer", vjp=True, layout=LAYER, **F4)
 def mamba_layer(u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out):
-    """MambaBlock.forward."""
+    """MambaBlock.forward; torch.nn.Linear has the transposed matrix, Conv1d the taps reversed."""
     parameters = W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out
     return functional_call(block(*sizes_of(*parameters)), weights_of(*parameters), (u,))

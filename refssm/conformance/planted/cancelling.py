@@ -21,8 +21,13 @@ TIMED_DECAYS, COMPLEX_DECAYS = ("a", "log_a", "dt"), ("a", "log_a", "A")
 
 def beside_forms(family: str) -> list[PlantedBug]:
     """The bugs of a family's operators that have a cumulated form."""
-    found = (op for op in map(operator_named, FORMS) if op.family == family)
+    found = (op for op in map(operator_named, FORMS) if op.family == family and _in_one_piece(op))
     return [bug for op in found for bug in _planted(op).bugs]
+
+
+def _in_one_piece(op: Operator) -> bool:
+    """True if its first step in time is the first one, and the only one without a step before."""
+    return not op.offsets and "anticausal" not in op.traits
 
 
 def _planted(op: Operator) -> Planting:

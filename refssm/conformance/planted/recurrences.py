@@ -1,12 +1,19 @@
 """Planted bugs that every recurrence may have: in its resets, its first state and its last state.
 
-A family plants them in its forms, and adds what only it can get wrong.
+A family plants them in its forms, and adds what only it can get wrong. Those of the forms by pieces
+(packed sequences with states, states at places, reverse time) are all here:
+`planted_in(RECURRENCE, dtype)` gives those of one recurrence.
 """
+
+import re
 
 import numpy as np
 
+from refssm._declaration.operator import Operator
+from refssm._declaration.recurrence import Recurrence
+from refssm.conformance.planted import PlantedBug
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.planting import of_result
+from refssm.conformance.planted.planting import Planting, of_result
 
 BLOCK = 16  # steps that a kernel takes at once
 
@@ -114,3 +121,229 @@ COMPLEX_LASTS = [
     ("last_conjugate", "the last state conjugated", _ending(np.conj)),
     ("last_real", "the real part of the last state", _ending(_real)),
 ]
+
+
+def planted_in(recurrence: Recurrence, dtype: str) -> list[PlantedBug]:
+    """The bugs of every form by pieces that the recurrence has."""
+    bugs: list[PlantedBug] = []
+    for op in recurrence.operators:
+        for ending, plant in FORMS.items():
+            if op.name.endswith(ending) and op.name.startswith(recurrence.name):
+                planting = Planting(op, dtype)
+                planting.usual()
+                plant(planting, recurrence)
+                bugs += planting.bugs
+    return bugs
+
+
+def _length(op: Operator, args) -> int:
+    """The number of steps in the arguments of a call, of the function or its VJP."""
+    given = zip(op.input_dims, args[-len(op.inputs) :], strict=True)
+    return next(x.shape[dims.index("l") - len(dims)] for dims, x in given if "l" in dims)
+
+
+def _marks(op: Operator, change):
+    """The right program, with its last argument (ends or places) changed by (marks, l)."""
+
+    def program(right, *args, **statics):
+        moved = np.sort(np.clip(change(args[-1], _length(op, args)), 0, _length(op, args)))
+        if "ends" in op.inputs:
+            moved[-1:] = _length(op, args)
+        return right(*args[:-1], moved, **statics)
+
+    return program
+
+
+def _along(change, axis: int):
+    """A change of an array along one axis that is counted from the end."""
+    return lambda x: np.moveaxis(change(np.moveaxis(x, axis, 0)), 0, axis).astype(x.dtype)
+
+
+def _without_empty(axis: int):
+    """Sequences without steps do not count when states are handed out."""
+
+    def program(right, *args, **statics):
+        *others, states, ends = args
+        lengths = np.diff(ends, prepend=0)
+        number = np.clip(np.cumsum(lengths > 0) - 1, 0, None)
+        return right(*others, np.take(states, number, axis=axis), ends, **statics)
+
+    return program
+
+
+def _zero_if_empty(axis: int):
+    """Zeros for the last state of a sequence without steps, as a buffer that nobody wrote to."""
+
+    def program(right, *args, **statics):
+        y, x = right(*args, **statics)
+        some = np.diff(args[-1], prepend=0) > 0
+        return y, x * some.reshape(-1, *(1,) * (-axis - 1))
+
+    return program
+
+
+def _from(state: str, axis: int) -> list:
+    """Bugs of the states before the sequences."""
+    return [
+        ("starts_ignored", "every sequence from rest", {state: lambda x: 0 * x}),
+        ("start_of_first_sequence", "the first sequence's state for all",
+         {state: _along(lambda x: np.broadcast_to(x[:1], x.shape), axis)}),
+        ("start_of_the_one_before", "each sequence from the state of the one before",
+         {state: _along(lambda x: np.roll(x, 1, 0), axis)}),
+        ("starts_in_reverse", "the states in reverse order",
+         {state: _along(lambda x: x[::-1], axis)}),
+        ("start_of_first_only", "only the first sequence has a state", {state: _along(
+            lambda x: x * (np.arange(len(x)) == 0).reshape(-1, *(1,) * (x.ndim - 1)), axis)}),
+        ("starts_without_empty_sequences", "sequences without steps skipped in the list of states",
+         _without_empty(axis)),
+        ("starts_in_bfloat16", "the first states rounded to bfloat16", {state: bfloat16}),
+    ]  # fmt: skip
+
+
+def _lasts(axis: int) -> list:
+    """Bugs of the returned states."""
+
+    def ending(change):
+        return of_result(lambda y, x: (y, np.ascontiguousarray(change(x)).astype(x.dtype)))
+
+    return [
+        ("last_states_zero", "zeros for the returned states", ending(lambda x: 0 * x)),
+        ("last_states_in_reverse", "the returned states in reverse order",
+         ending(_along(lambda x: x[::-1], axis))),
+        ("last_state_of_all", "the last of the returned states for all",
+         ending(_along(lambda x: np.broadcast_to(x[-1:], x.shape), axis))),
+        ("last_states_shifted", "each returned state is that of the one before",
+         ending(_along(lambda x: np.roll(x, 1, 0), axis))),
+        ("last_states_in_float16", "the returned states rounded to float16", ending(float16)),
+    ]  # fmt: skip
+
+
+def _moved(op: Operator) -> list:
+    """Bugs of the places where something begins or is kept."""
+    return [
+        ("marks_late", "one step late", _marks(op, lambda k, l: k + 1)),
+        ("marks_early", "one step early", _marks(op, lambda k, l: k - 1)),
+        ("marks_at_blocks", f"at the next multiple of {BLOCK}",
+         _marks(op, lambda k, l: -(-k // BLOCK) * BLOCK)),
+        ("marks_at_blocks_before", f"at the multiple of {BLOCK} before",
+         _marks(op, lambda k, l: k // BLOCK * BLOCK)),
+        ("marks_within_64", "nothing beyond step 64", _marks(op, lambda k, l: np.minimum(k, 64))),
+    ]  # fmt: skip
+
+
+def _gradients(op: Operator, state: str, axis: int) -> list:
+    """Bugs of the VJP."""
+    rows = [
+        ("start_missing", "no gradient for the first state", {state: lambda g: 0 * g}),
+        ("start_negative", "the first state's gradient with the other sign", {state: np.negative}),
+        ("marks_late", "one step late", _marks(op, lambda k, l: k + 1)),
+        ("cotangent_in_float16", "the outputs' cotangent rounded to float16",
+         {f"d{op.outputs[0]}": float16}),
+    ]  # fmt: skip
+    if len(op.outputs) > 1:
+        last = f"d{op.outputs[1]}"
+        rows += [
+            ("states_dropped", "the cotangents of the returned states dropped",
+             {last: lambda g: 0 * g}),
+            ("states_in_reverse", "the cotangents of the returned states in reverse order",
+             {last: _along(lambda g: g[::-1], axis)}),
+        ]  # fmt: skip
+    return rows
+
+
+def _packed(planting: Planting, recurrence: Recurrence) -> None:
+    op, axis = planting.op, _axis_of_states(recurrence)
+    state = f"{recurrence.state.letter}0"
+    planting.plant(
+        *_from(state, axis),
+        *_moved(op),
+        ("one_sequence", "all steps are one sequence", _marks(op, lambda k, l: 0 * k + l)),
+        ("second_end_lost", "the second end not seen",
+         _marks(op, lambda k, l: np.where(np.arange(k.size) == 1, [*k, l, l, l][2], k))),
+    )  # fmt: skip
+    if len(op.outputs) > 1:
+        planting.plant(
+            *_lasts(axis),
+            ("last_zero_if_empty", "zeros for the last state of a sequence without steps",
+             _zero_if_empty(axis)),
+        )  # fmt: skip
+    planting.plant(*_gradients(op, state, axis), by="gradient")
+
+
+def _at_places(planting: Planting, recurrence: Recurrence) -> None:
+    op, axis = planting.op, _axis_of_states(recurrence)
+    state = f"{recurrence.state.letter}0"
+    planting.plant(
+        ("start_ignored", "from rest", {state: lambda x: 0 * x}),
+        ("start_in_bfloat16", "the first state rounded to bfloat16", {state: bfloat16}),
+        *_moved(op),
+        ("place_0_lost", "the state after one step for that after none",
+         _marks(op, lambda k, l: np.maximum(k, 1))),
+        ("place_l_lost", "the state before the last step for the last",
+         _marks(op, lambda k, l: np.minimum(k, l - 1))),
+        *_lasts(axis),
+    )  # fmt: skip
+    planting.plant(*_gradients(op, state, axis), by="gradient")
+
+
+def _reversed(planting: Planting, recurrence: Recurrence) -> None:
+    op = planting.op
+    axes = [dims.index("l") - len(dims) if "l" in dims else 0 for dims in op.input_dims]
+    out = op.output_dims[0].index("l") - len(op.output_dims[0])
+
+    def turned(x, axis):
+        return np.flip(x, axis).copy() if axis else x
+
+    def forward(right, *args, **statics):
+        """The recurrence from the first step to the last."""
+        given = (turned(x, axis) for x, axis in zip(args, axes, strict=True))
+        return turned(right(*given, **statics), out)
+
+    def within(size):
+        """Blocks that do not go on from one another."""
+
+        def program(right, *args, **statics):
+            l = _length(op, args)
+            windows = [slice(k, k + size) for k in range(0, l, size)] or [slice(0)]
+            cut = [[np.moveaxis(np.moveaxis(x, axis, 0)[w], 0, axis) if axis else x
+                    for x, axis in zip(args, axes, strict=True)] for w in windows]  # fmt: skip
+            return np.concatenate([right(*piece, **statics) for piece in cut], axis=out)
+
+        return program
+
+    def shifted(by):
+        return of_result(_along(lambda y: np.concatenate([y[by:], 0 * y[:by]]), out))
+
+    planting.plant(
+        ("forward", "from the first step to the last", forward),
+        ("not_turned_back", "the outputs in reverse order", of_result(lambda y: turned(y, out))),
+        *((f"{name}_not_turned", f"{name} in forward order",
+           {name: lambda x, axis=axis: turned(x, axis)})
+          for name, axis in zip(op.inputs, axes, strict=True) if axis),
+        *((f"carry_lost_{n}", f"blocks of {n} that do not go on", within(n))
+          for n in (16, 64, 256)),
+        ("one_late", "the output of the next step", shifted(1)),
+        ("output_in_bfloat16", "the output rounded to bfloat16", of_result(bfloat16)),
+        ("output_in_float16", "the output rounded to float16", of_result(float16)),
+    )  # fmt: skip
+    cotangent = f"d{op.outputs[0]}"
+    planting.plant(
+        ("forward", "the cotangent in forward order", {cotangent: lambda g: turned(g, out)}),
+        ("in_float16", "the cotangent rounded to float16", {cotangent: float16}),
+        *((f"{name}_turned", f"the gradient of {name} in reverse order",
+           {name: lambda g, axis=axis: turned(g, axis)})
+          for name, axis in zip(op.inputs, axes, strict=True) if axis),
+        by="gradient",
+    )  # fmt: skip
+
+
+def _axis_of_states(recurrence: Recurrence) -> int:
+    return -1 - len(re.findall(r"\w+", recurrence.state.dims))
+
+
+FORMS = {
+    "_packed_stateful": _packed,
+    "_packed_from": _packed,
+    "_states": _at_places,
+    "_reversed": _reversed,
+}

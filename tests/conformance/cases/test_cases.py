@@ -45,7 +45,8 @@ def test_cases_are_of_the_declared_sizes_types_and_batch_axes(op):
         assert set(case.statics) == set(op.static)
         op.sizes(*case.arrays, **case.statics)
         for a, domain in zip(case.arrays, op.inputs.values(), strict=True):
-            kinds = (np.bool_,) if domain.kind == "flag" else (np.complex64, np.float32)
+            discrete = {"flag": (np.bool_,), "offsets": (np.int64,)}
+            kinds = discrete.get(domain.kind, (np.complex64, np.float32))
             assert a.dtype in kinds
             assert domain.kind != "complex" or a.dtype == np.complex64
             assert np.isfinite(a).all()

@@ -5,7 +5,7 @@ programs that exceed the bounds of the reference, but not those of this form, ge
 norm". The form is run on tracked arrays only if a result exceeds the first bounds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -13,12 +13,20 @@ from typing import NamedTuple
 import numpy as np
 
 from refssm._declaration.adapted import through
+from refssm._declaration.arguments import several
+from refssm._declaration.recurrence import Recurrence
 from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
 from refssm.conformance.gauges.cumulated.ssd import Dual
 from refssm.conformance.gauges.cumulated.sums import CUMULATED, OF_TERMS, Way
 from refssm.conformance.gauges.gauge import Cumulated, Gauges, TrackedCall
+from refssm.scan.linear import LINEAR
+from refssm.selective_scan.mamba import MAMBA
+from refssm.selective_scan.selective import SELECTIVE
+from refssm.ssd.chunked import CHUNKED
+from refssm.ssd.recurrent import SSD
 
+RECURRENCES = (LINEAR, SELECTIVE, MAMBA, SSD, CHUNKED)
 _SCANS = ("linear_scan", "linear_scan_from", "linear_scan_packed")
 _VARYING = ("diagonal_ssm_varying", "diagonal_ssm_varying_stateful")
 _SELECTIVE = tuple(
@@ -35,6 +43,35 @@ class Form(NamedTuple):
 
 def forms_of(way: Way) -> dict[str, Form]:
     """Each operator with one decay per step, and its VJP, in this way."""
+    whole = _whole_rows(way)
+    by_pieces = (_by_pieces(recurrence, whole) for recurrence in RECURRENCES)
+    return whole | {name: form for forms in by_pieces for name, form in forms.items()}
+
+
+def _by_pieces(recurrence: Recurrence, forms: Mapping[str, Form]) -> dict[str, Form]:
+    """The forms that run piece by piece, from those from rest and from a state."""
+    plain, stateful = (forms[op.name] for op in recurrence.operators[:2])
+    timed = next(i for i, dims in enumerate(recurrence.operators[0].input_dims) if "l" in dims)
+
+    def run(arguments, state, resets, **statics):
+        if not arguments[timed].size:  # nothing is summed
+            return recurrence.run(arguments, state, resets, **statics)
+        if state is None:
+            return several(plain.forward(*arguments, **statics))
+        return several(stateful.forward(*arguments, state, **statics))
+
+    def back(cotangents, arguments, state, resets, **statics):
+        if not arguments[timed].size:
+            return recurrence.back(cotangents, arguments, state, resets, **statics)
+        if state is None:
+            return plain.vjp(*cotangents, *arguments, **statics)
+        return stateful.vjp(*cotangents, *arguments, state, **statics)
+
+    return {name: Form(*pair) for name, pair in recurrence.by_pieces(run, back).items()}
+
+
+def _whole_rows(way: Way) -> dict[str, Form]:
+    """The forms over whole rows."""
     dual = Dual(way)
     of_states = {of: _form(dual, of or "whole") for of in ("", "stateful", "packed")}
     duals = {f"_{of}" if of else "": form for of, form in of_states.items()}

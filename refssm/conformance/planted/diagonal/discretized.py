@@ -236,8 +236,8 @@ for _p in (ZOH, EXP):
     _p.plant(("dw_imaginary", "Re dw without Im dw", {"w": real_part}), by="gradient[complex64]")
 BILINEAR.plant(
     ("input_constant", "B̄ held constant in dw", _input_constant),
-    ("zero_dropped", "E_{k−1} by dividing by Ā: NaN where Ā is 0", first_gradient(
-        lambda dw, w, B, C, dt: np.where(dt[..., None] * w + 2 == 0, np.nan, dw))),
+    ("zero_dropped", "E_{k−1} by dividing by Ā: NaN where |Ā| < 1e-2", first_gradient(
+        lambda dw, w, B, C, dt: np.where(np.abs(dt[..., None] * w + 2) < 0.04, np.nan, dw))),
     ("as_held", "dw of zero-order hold's exponential", first_gradient(
         lambda dw, w, B, C, dt: dw * ((1 - dt[..., None] * w / 2) ** 2).conj())),
     by="gradient",

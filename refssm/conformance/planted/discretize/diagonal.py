@@ -69,8 +69,8 @@ BILINEAR.plant(
      _rule(held=lambda z: _implicit(z / 2) ** 2)),
     ("neumann", "the resolvent to second order",
      _rule(lambda z: (1 + z / 2 + z * z / 4) * (1 + z / 2))),
-    ("clipped", "|Ā| kept above 1e-3: dt·w = −2",
-     _rule(lambda z: np.where(np.abs(_mapped(z)) < 1e-3, z.dtype.type(1e-3), _mapped(z)))),
+    ("clipped", "|Ā| kept above 0.1: dt·w = −2",
+     _rule(lambda z: np.where(np.abs(_mapped(z)) < 0.1, z.dtype.type(0.1), _mapped(z)))),
 )  # fmt: skip
 BILINEAR.plant(
     ("resolvent_conjugated", "1 − ½z* for 1 − ½z",

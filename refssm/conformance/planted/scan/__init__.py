@@ -1,7 +1,7 @@
 """Planted bugs of the family `scan`."""
 
 from refssm.conformance.planted.cancelling import beside_forms
-from refssm.conformance.planted.pieces import planted_in
+from refssm.conformance.planted.recurrences import planted_in
 from refssm.conformance.planted.scan.dense import DENSE, DENSE_FROM, VARYING
 from refssm.conformance.planted.scan.diagonal import DIAGONAL
 from refssm.conformance.planted.scan.linear import LINEAR, LINEAR_FROM

@@ -5,8 +5,8 @@ Its files: steps, chunks, the parts of Mamba around the scan, states and resets,
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.planted.cancelling import beside_forms
-from refssm.conformance.planted.pieces import planted_in
 from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.recurrences import planted_in
 from refssm.conformance.planted.selective_scan import operators as on
 from refssm.conformance.planted.selective_scan.chunks import CHUNKS
 from refssm.conformance.planted.selective_scan.gate import GATES

@@ -109,5 +109,5 @@ plant(SCANS, ("silu_overflows", "z e^z/(1 + e^z): NaN above 88",
               opened(lambda z: z * np.exp(z) / (1 + np.exp(z)))))  # fmt: skip
 plant(on.ONE[:1], ("silu_cut", "silu as 0 below −20",
                    opened(lambda z: np.where(z < -20, 0, silu(z)))))  # fmt: skip
-plant(on.OTHER[:1], ("silu_linear", "silu as z above 8",
-                     opened(lambda z: np.where(z > 8, z, silu(z)))))  # fmt: skip
+plant(on.OTHER[:1], ("silu_linear", "silu as z above 6",
+                     opened(lambda z: np.where(z > 6, z, silu(z)))))  # fmt: skip

@@ -1,8 +1,8 @@
 """Planted bugs of state-space duality, sorted by operator and check."""
 
 from refssm.conformance.planted.cancelling import beside_forms
-from refssm.conformance.planted.pieces import planted_in
 from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.recurrences import planted_in
 from refssm.conformance.planted.ssd.chunks import CHUNKS
 from refssm.conformance.planted.ssd.forms import SEQUENCES
 from refssm.conformance.planted.ssd.formula import FORMULA

@@ -20,7 +20,7 @@ def _state_unread(fails):
     return program
 
 
-def _whole_blocks(C, size=16):
+def _whole_blocks(C, size=4):
     """No output of the state's entries beyond a multiple of `size`, if there is one block."""
     n = C.shape[-1]
     return np.where(np.arange(n) < (n // size * size or n), C, 0).astype(C.dtype)
@@ -77,7 +77,7 @@ FORMULA.plant(
     (REC, "carry_lost_64", "the state lost at blocks of 64", _lost_at(lambda t: t % 64 == 0)),
     (REC, "carry_lost_64_4", "the state lost at blocks of 64", _lost_at(lambda t: t == 3 * 64)),
     (REC, "carry_lost_128", "the state lost at blocks of 128", _lost_at(lambda t: t % 128 == 0)),
-    (REC + CHUNK, "state_tail", "entries of the state beyond a multiple of 16 left out",
+    (REC + CHUNK, "state_tail", "entries of the state beyond a multiple of 4 left out",
      {"C": _whole_blocks}),
     (REC, "tail_lost", "steps beyond a multiple of 8 not written",
      output(lambda y, g: np.where(np.arange(y.shape[-2])[:, None] < y.shape[-2] // 8 * 8, y, 0))),
