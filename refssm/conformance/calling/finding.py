@@ -58,7 +58,7 @@ def find(target: str, name: str | None = None, told: dict | None = None) -> list
     if name and not function:
         own = _offered(module, name) or [(name, f) for f in _named(module, path, name, name)]
     elif function:
-        meant = _functions_called(module, function)
+        meant = _functions_named(module, function)
         own = [(n, f) for n in meant for f in _named(module, path, n, name or n)]
     else:
         own = _catalogued(module) or _refuse(module, path)
@@ -115,8 +115,8 @@ def _refuse_several(path: str, own: list[tuple[str, Found]]) -> None:
             )
 
 
-def _functions_called(module, function: str) -> list[str]:
-    """The function of this name, or, if there is none, the functions of the operator so called."""
+def _functions_named(module, function: str) -> list[str]:
+    """The function of this name, else those of the operator of this name, else the name itself."""
     if getattr(module, function, None) is not None:
         return [function]
     return [n for n, f in _catalogued(module) if f.op.name == function] or [function]

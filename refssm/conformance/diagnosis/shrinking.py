@@ -254,7 +254,7 @@ def _simpler(a):
 
 
 def _few_digits(x, digits):
-    """x rounded to few decimal digits, in each part."""
+    """x rounded to so many significant digits, in each part."""
     if np.iscomplexobj(x):
         return complex(_few_digits(x.real, digits), _few_digits(x.imag, digits))
     return float(f"{float(x):.{digits - 1}e}")

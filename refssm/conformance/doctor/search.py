@@ -63,7 +63,7 @@ def search(query: str, most: int = MOST) -> SearchResult:
     likenesses = {word: _alike(word) for word in words}
     hits = [hit for entry in _index() if (hit := _hit(entry, words, likenesses))]
     best = max((hit.score for hit in hits), default=0.0)
-    hits = [_whole(hit, query) for hit in hits if hit.score >= FAR * best]
+    hits = [_prized_if_whole(hit, query) for hit in hits if hit.score >= FAR * best]
     hits.sort(key=lambda hit: -hit.score)
     missing = tuple(typed for word, typed in words.items() if not likenesses[word])
     near = [w for m in missing[:1] for w in difflib.get_close_matches(m.lower(), _frequencies())]
@@ -103,8 +103,8 @@ def _frequencies() -> Counter[str]:
     return Counter(word for entry in _index() for word in entry.places)
 
 
-def _whole(hit: Hit, query: str) -> Hit:
-    """The hit with the prize for a query that is a name or a tag of the operator."""
+def _prized_if_whole(hit: Hit, query: str) -> Hit:
+    """The hit, with a higher score if the query is a whole name or tag of the operator."""
     equal = any(joined(name) == joined(query) for name in (hit.op.name, *hit.op.tags))
     return replace(hit, score=hit.score + WHOLE * equal)
 

@@ -56,13 +56,13 @@ class Stored:
     layout: Layout | None
 
     def canonical_outputs(self, outputs) -> tuple:
-        """The outputs with the catalog's axes; Ended for one that does not fit the layout."""
+        """The outputs with the catalog's axes, not the layout's; Ended for one that does not fit."""
         usual = _usual(self.call)
         kept = []
         for y, slot, axes in zip(outputs, self.call.outputs, usual, strict=True):
             try:
-                there = self.layout and isinstance(y, np.ndarray)
-                kept.append(restored(y, slot.axes, axes, self.call.sizes) if there else y)
+                laid_out = self.layout and isinstance(y, np.ndarray)
+                kept.append(restored(y, slot.axes, axes, self.call.sizes) if laid_out else y)
             except ValueError as error:
                 raise Ended("malformed", f"`{slot.name}` has {error}") from None
         return tuple(kept)

@@ -16,6 +16,7 @@ from refssm.conformance.gauges.tracked import (
     UFUNCS,
     Tracked,
     largest_parts,
+    least_rounding,
     lifted,
     met,
     modulus,
@@ -23,7 +24,6 @@ from refssm.conformance.gauges.tracked import (
     multiplied,
     rounded,
     scaled,
-    smallest,
     spread,
     summed,
     without_digits,
@@ -192,7 +192,7 @@ def _einsum(subscripts, *operands, optimize=False):
     met(np.abs(z))
     moduli = [np.abs(v) for v in values]
     spreads = [spread(x) for x in operands[:-1]]
-    size = np.maximum(einsum(subscripts, *moduli), smallest(z.dtype) * max(1, summed))
+    size = np.maximum(einsum(subscripts, *moduli), least_rounding(z.dtype) * max(1, summed))
     errors = np.empty((*z.shape, 2), size.dtype)
     for k in (0, 1):
         before = [s[..., k] for s in spreads]

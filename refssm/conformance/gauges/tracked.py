@@ -176,13 +176,13 @@ def modulus(x):
     """|x|, at least the floor: the size of one rounding of x, in units of u."""
     size = np.abs(x)
     met(size)
-    return np.maximum(size, smallest(x.dtype))
+    return np.maximum(size, least_rounding(x.dtype))
 
 
-def smallest(dtype) -> float:
-    """The least size of one rounding, in units of u; both parts of a complex number may underflow.
+def least_rounding(dtype) -> float:
+    """The least size of one rounding, in units of u: that of an underflow.
 
-    1.5 is at least √2.
+    Both parts of a complex number may underflow: 1.5 is at least √2.
     """
     return 1.5 * _trace.floor if dtype.kind == "c" else _trace.floor
 

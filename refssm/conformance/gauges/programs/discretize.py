@@ -92,7 +92,7 @@ def _steps(G):
 
 
 def held(L):
-    """dG = L(Gᴴ, [[dĀ, dB̄], [0, 0]]) with G = dt [[A, B], [0, 0]]."""
+    """Gradients of zero-order hold: dG = L(Gᴴ, [[dĀ, dB̄], [0, 0]]), G = dt [[A, B], [0, 0]]."""
 
     def vjp(dA_bar, dB_bar, A, B, dt):
         n = A.shape[-1]

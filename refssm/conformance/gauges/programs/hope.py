@@ -98,7 +98,7 @@ def by_rotations(dt, u, count):
 
 
 def in_waves(dt, u, count):
-    """Entries with equal j + k together, from the two waves before."""
+    """The outputs of `count` all-pass filters in a row, those of equal filter + time together."""
     rho, l = pole(dt)[..., None], u.shape[-1]
     batch = np.broadcast_shapes(dt.shape, u.shape[:-1])
     wave = np.zeros((*batch, count), np.result_type(dt, u))

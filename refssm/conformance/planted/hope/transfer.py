@@ -349,5 +349,9 @@ EXPONENTIAL.plant(
     ("square", "e^{−βj²}", lambda right, h, b: h * np.exp(-b[..., None] * _j(h) ** 2)),
     ("mean_index", "β/n for β", lambda right, h, b: right(h, b / max(1, h.shape[-1]))),
     ("growth_clipped", "β below 0 taken as 0", {"beta": lambda b: np.maximum(b, 0)}),
-    ("rate_clipped", "β beyond ¼ taken as ¼", {"beta": lambda b: np.minimum(b, b.dtype.type(0.25))}),
+    (
+        "rate_clipped",
+        "β beyond ¼ taken as ¼",
+        {"beta": lambda b: np.minimum(b, b.dtype.type(0.25))},
+    ),
 )
