@@ -56,7 +56,7 @@ class Stored:
     layout: Layout | None
 
     def canonical_outputs(self, outputs) -> tuple:
-        """The outputs with the catalog's axes, not the layout's; Ended for one that does not fit."""
+        """The outputs with the catalog's axes, not the layout's; Ended for one without them."""
         usual = _usual(self.call)
         kept = []
         for y, slot, axes in zip(outputs, self.call.outputs, usual, strict=True):
