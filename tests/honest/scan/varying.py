@@ -18,7 +18,7 @@ def by_columns(A, x):
     return sum((A[..., j] * x[..., j, None] for j in reversed(range(x.shape[-1]))), 0 * x)
 
 
-def loop(A, b, x0, resets):
+def loop(A, b, x0, resets) -> np.ndarray:
     """One step after the other; the matrix acts column by column."""
     batch = np.broadcast_shapes(A.shape[:-3], b.shape[:-2], x0.shape[:-1], resets.shape[:-1])
     x = np.empty((*batch, *b.shape[-2:]), np.result_type(A, b, x0))
@@ -29,7 +29,7 @@ def loop(A, b, x0, resets):
     return x
 
 
-def hillis_steele(A, b, x0, resets):
+def hillis_steele(A, b, x0, resets) -> np.ndarray:
     """Affine maps combined over spans of 1, 2, 4, … steps; a span with a reset forgets."""
     batch = np.broadcast_shapes(A.shape[:-3], b.shape[:-2], x0.shape[:-1], resets.shape[:-1])
     kind, (l, n) = np.result_type(A, b, x0), b.shape[-2:]
