@@ -60,5 +60,6 @@ PRESETS = {
         Preset("mamba", MAMBA, _short("s0"), {"t": TAPS}),
         Preset("mamba-padded", f"{MAMBA}, zeros after half", _padded("s0"), {"t": TAPS}),
     ),
+    "short_convolution_packed": (Preset("mamba", MAMBA, _short(), {"t": TAPS}),),
     "short_convolution_step": (Preset("mamba", MAMBA, _short("s"), {"t": TAPS}),),
 }

@@ -1,7 +1,7 @@
 """A preset: a named system, made by `refssm.initial`, for one member of a batch."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -39,3 +39,15 @@ def of_orders(
     return tuple(
         Preset(f"{name}-{n}", f"{summary}, n = {n}", draw, {"n": n, **sizes}, along) for n in orders
     )
+
+
+def without(name: str, presets: tuple[Preset, ...]) -> tuple[Preset, ...]:
+    """Presets that leave out an argument: a state of each packed sequence is drawn as any state."""
+    return tuple(replace(p, draw=_left_out(name, p.draw)) for p in presets)
+
+
+def _left_out(name: str, draw):
+    def drawing(rng, sizes):
+        return {key: a for key, a in draw(rng, sizes).items() if key != name}
+
+    return drawing

@@ -4,7 +4,7 @@ import numpy as np
 
 from refssm import initial
 from refssm.presets import krylov
-from refssm.presets.preset import of_orders
+from refssm.presets.preset import of_orders, without
 
 RING = {"r_min": 0.9, "r_max": 0.999}
 
@@ -93,6 +93,15 @@ def _dense(rng, sizes):
     return {"A": system["A"], "b": b, "x0": initial.state(rng, (n,))}
 
 
+def _dense_varying(rng, sizes):
+    l, n = sizes.get("l", 1), sizes["n"]
+    drawn = _dense(rng, {**sizes, "l": l})
+    if "l" not in sizes:  # one step
+        return {"A": drawn["A"], "b": drawn["b"][0], "x": drawn["x0"]}
+    A = np.broadcast_to(drawn["A"], (l, n, n))
+    return {**drawn, "A": A, "resets": initial.packed(rng, (l,))}
+
+
 RINGS, BLOCKS = "LRU's ring, moduli 0.9 to 0.999", "modes of S5 after zero-order hold"
 AVERAGES = "constant decays 0.4 to 0.95"
 SCANS = (
@@ -113,7 +122,19 @@ VARYING = tuple(
     for p in of_orders(name, words, _varying(draw), (16,), along="scan")
 ) + of_orders("averages", AVERAGES, _varying(_layer(_damped)), (16,), along="scan")
 PRESETS = {
-    **dict.fromkeys(("linear_scan", "linear_scan_from", "linear_scan_packed"), SCANS),
+    **dict.fromkeys(
+        ("linear_scan", "linear_scan_from", "linear_scan_packed", "linear_scan_reversed"), SCANS
+    ),
+    "linear_scan_packed_from": without("x0", SCANS),
+    **dict.fromkeys(
+        (
+            "dense_scan_varying",
+            "dense_scan_varying_from",
+            "dense_scan_varying_packed",
+            "dense_step",
+        ),
+        of_orders("legs", "HiPPO-LegS, bilinear map", _dense_varying, (16,), along="scan"),
+    ),
     "linear_step": of_orders("lru", RINGS, _one_step, (16, 64)),
     **dict.fromkeys(
         ("dense_scan", "dense_scan_from"),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from refssm import initial
-from refssm.presets.preset import of_orders
+from refssm.presets.preset import of_orders, without
 
 WORDS = "Mamba, A = −(1 … n), steps 1e-3 to 1e-1"
 
@@ -31,7 +31,10 @@ def _mamba(rng, sizes):
 
 SELECTIVE = of_orders("mamba", WORDS, _selective, (16,), along="scan")
 MAMBA = of_orders("mamba", WORDS, _mamba, (16,), along="scan")
+FORMS = ("scan", "scan_packed", "scan_stateful", "scan_states", "scan_reversed", "step")
 PRESETS = {
-    **{f"selective_{form}": SELECTIVE for form in ("scan", "scan_packed", "scan_stateful", "step")},
-    **{f"mamba_{form}": MAMBA for form in ("scan", "scan_packed", "scan_stateful", "step")},
+    **{f"selective_{form}": SELECTIVE for form in FORMS},
+    **{f"mamba_{form}": MAMBA for form in FORMS},
+    "selective_scan_packed_stateful": without("x0", SELECTIVE),
+    "mamba_scan_packed_stateful": without("x0", MAMBA),
 }

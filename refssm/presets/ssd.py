@@ -1,7 +1,7 @@
 """Presets of SSD: the heads of Mamba-2 as they start, and with a wider range of gates."""
 
 from refssm import initial
-from refssm.presets.preset import of_orders
+from refssm.presets.preset import of_orders, without
 
 
 def _drawing(gates):
@@ -25,8 +25,13 @@ TRAINED = of_orders(
     along="scan",
 )
 FORMS = (
-    *("chunked", "chunked_packed", "chunked_stateful", "quadratic"),
-    *("recurrent", "recurrent_packed", "recurrent_stateful", "step"),
+    *("chunked", "chunked_packed", "chunked_stateful", "chunked_states", "quadratic", "step"),
+    *("recurrent", "recurrent_packed", "recurrent_stateful", "recurrent_states"),
+    "recurrent_reversed",
 )
 # of two long lengths each has every second preset: one has the slow gates of trained heads
-PRESETS = {f"ssd_{form}": (START[0], *TRAINED, *START[1:]) for form in FORMS}
+HEADS = (START[0], *TRAINED, *START[1:])
+PRESETS = {
+    **{f"ssd_{form}": HEADS for form in FORMS},
+    **{f"ssd_{kind}_packed_stateful": without("S0", HEADS) for kind in ("recurrent", "chunked")},
+}
