@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from refssm._numerics.broadcasting import with_batch
+from refssm._numerics.broadcasting import at, with_batch
 
 BACKWARDS = slice(None, None, -1)
 
@@ -61,7 +61,7 @@ class ByPieces:
         """The outputs from one state, and the state before each place."""
         y, states = self._chained(arguments, start, places, **statics)
         held = self._stacked(states[1:])  # one more than the places: the last state
-        held = _at(held, slice(-1), -self.rank - 1)
+        held = at(held, slice(-1), -self.rank - 1)
         y = np.concatenate(y, axis=self.out)
         return self._wide(y, -self.out, places), self._wide(held, self.rank + 1, places)
 
@@ -91,7 +91,7 @@ class ByPieces:
     def backwards(self, arguments, **statics):
         """The outputs of the recurrence from the last step to the first."""
         y, *_ = self.run(self._turned(arguments), None, None, **statics)
-        return _at(y, BACKWARDS, self.out).copy()
+        return at(y, BACKWARDS, self.out).copy()
 
     def backwards_back(self, cotangents, arguments, **statics):
         """Its gradients for the arguments."""
@@ -102,7 +102,7 @@ class ByPieces:
     def _turned(self, arrays, axes=None):
         """The arrays in reverse time."""
         pairs = zip(arrays, axes or self.axes, strict=True)
-        return tuple(_at(x, BACKWARDS, axis).copy() if axis else x for x, axis in pairs)
+        return tuple(at(x, BACKWARDS, axis).copy() if axis else x for x, axis in pairs)
 
     def _length(self, arguments) -> int:
         return next(x.shape[axis] for x, axis in zip(arguments, self.axes, strict=True) if axis)
@@ -143,11 +143,11 @@ class ByPieces:
     def _cut(self, arrays, window: slice, axes=None):
         """The steps of a window, of the arrays that have an axis of time."""
         pairs = zip(arrays, axes or self.axes, strict=True)
-        return tuple(_at(x, window, axis) if axis else x for x, axis in pairs)
+        return tuple(at(x, window, axis) if axis else x for x, axis in pairs)
 
     def _state(self, states, i: int):
         """State number i."""
-        return _at(states, i, -self.rank - 1)
+        return at(states, i, -self.rank - 1)
 
     def _stacked(self, states):
         """States with an axis for their numbers before the core axes."""
@@ -168,11 +168,6 @@ class ByPieces:
 def _widened(cotangents, arguments):
     """Cotangents in the arguments' precision: a gradient may be a sum of them alone."""
     return tuple(c.astype(np.result_type(c, *arguments), copy=False) for c in cotangents)
-
-
-def _at(array, index, axis: int):
-    """The array at an index or slice of one axis, which is counted from the end."""
-    return array[(..., index, *[slice(None)] * (-axis - 1))]
 
 
 def _few(numbers: list[int]) -> str:

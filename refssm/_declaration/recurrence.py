@@ -21,12 +21,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from refssm._declaration import form_texts
 from refssm._declaration.operator import Operator
 from refssm._declaration.pieces import ByPieces
 from refssm._declaration.stepping import Steps
+from refssm._numerics.broadcasting import at
 
 if TYPE_CHECKING:
     from refssm.domains import Domain
@@ -34,57 +35,6 @@ if TYPE_CHECKING:
 TIME = "l"  # the axis of a sequence
 COUNT = "m"  # the axis of sequences, or of places
 STATEFUL = ("stateful", "packed_stateful", "states")  # the forms that return states, too
-TEXTS = {
-    "stateful": """Signature ``{signature}``: as `{name}`, with the state before the first input.
-        The next piece{step} starts from the last state, which includes the newest input (`{first}`
-        if l is 0).""",
-    "from": """Signature ``{signature}``: as `{name}`, with the state `{first}` before the first
-        input. A long sequence may be split anywhere: the last state of one piece is the `{first}`
-        of the next.""",
-    "packed": """Signature ``{signature}``: as `{name}`. `resets` is true, or an integer that is not
-        0, at the first step of each packed sequence; the very first step needs none. The state
-        before is dropped, not multiplied by 0, so nothing leaks, not even NaN. TypeError if
-        `resets` has another type.""",
-    "packed_stateful": """Signature ``{signature}``: as `{name}`, for m sequences one after the
-        other. Sequence i ends before step `ends[i]`, begins where the one before ends (the first
-        one at step 0) and starts from the state `{first}[i]`; the last one ends at l. This is
-        ``cu_seqlens[1:]`` of public kernels. The last state of a sequence without steps is its
-        first. ValueError if `ends` do not rise from 0 or more to l, TypeError if they are no
-        integers.""",
-    "packed_from": """Signature ``{signature}``: as `{name}`, for m sequences one after the other.
-        Sequence i ends before step `ends[i]`, begins where the one before ends (the first one at
-        step 0) and starts from the state `{first}[i]`; the last one ends at l. This is
-        ``cu_seqlens[1:]`` of public kernels; sequences may have no steps. ValueError if `ends` do
-        not rise from 0 or more to l, TypeError if they are no integers.""",
-    "states": """Signature ``{signature}``: as `{name}_stateful`, with the states after
-        `places[0]`, `places[1]`, … steps in place of the last one: `{first}` after 0 steps, the
-        last state after l. A server that keeps states to go on from, or to roll back to, stores
-        these. ValueError if `places` do not rise from 0 or more to at most l, TypeError if they
-        are no integers.""",
-    "reversed": """Signature ``{signature}``: as `{name}`, with time reversed: the first step taken
-        is the last one of the sequence. The backward half of a bidirectional layer.""",
-}
-LAST = " Types, units and errors are those of `{name}`. Source: [{citation}]."
-START = "from rest."  # the end of the formula; the other forms start otherwise
-STARTS = {
-    "stateful": "from the state {first}; and the last state.",
-    "from": "from the state {first}.",
-    "packed": "from rest where a sequence begins.",
-    "packed_stateful": "from one state per sequence; and the last ones.",
-    "packed_from": "from one state per sequence.",
-    "states": "from the state {first}; and the states at places.",
-    "reversed": "from the last step to the first.",
-}
-GRADIENTS = {
-    "stateful": "As in `{name}_vjp`, with d{last} added to the cotangent of the last state.",
-    "from": "As in `{name}_vjp`; the cotangent that is left at the start is d{first}.",
-    "packed": "As in `{name}_vjp`; nothing flows back from the first step of a sequence.",
-    "packed_stateful": "As in `{name}_stateful_vjp`, for each sequence.",
-    "packed_from": "As in `{name}_from_vjp`, for each sequence.",
-    "states": "As in `{name}_stateful_vjp`, with d{last} added to the cotangents at the places.",
-    "reversed": "As in `{name}_vjp`, with time reversed.",
-}
-RETURNS = "Returns `({gradients})`, shaped like the arguments."
 
 
 def follows_from_step(*_, **__):
@@ -150,9 +100,8 @@ class Recurrence:
     tags: Mapping[str, tuple[str, ...]]
     examples: Mapping[str, str]  # doctests, without the import
     step: Pair | None = None  # one step and its VJP, by hand; None if another recurrence has it
-    run: Callable[..., Any] = (
-        follows_from_step  # one step after the other, if there is no faster way
-    )
+    # one step after the other, if there is no faster way
+    run: Callable[..., Any] = follows_from_step
     back: Callable[..., Any] = follows_from_step
     step_inputs: Mapping[str, Domain] = field(default_factory=dict)  # drawn otherwise for a step
     outputs: tuple[str, ...] = ("y",)
@@ -440,20 +389,12 @@ class Recurrence:
         }
 
     def _doc(self, form: str) -> str:
-        """The docstring of a form: the formula, what differs, and the example."""
-        formula, _, text = inspect.cleandoc(self.doc).partition("\n\n")
-        if form != "plain":
-            kind, said = self._kind(form), self._said(form)
-            assert formula.endswith(START), f"{self.name}: its formula ends with {START!r}"
-            formula = formula.removesuffix(START) + STARTS[kind].format(**said)
-            text = fill(" ".join((TEXTS[kind] + LAST).split()).format(**said), 100)
-        return f"{formula}\n\n{text}\n\n>>> import refssm\n{inspect.cleandoc(self.examples[form])}"
+        """The docstring of a form."""
+        return form_texts.doc(self._kind(form), self.doc, self._said(form), self.examples[form])
 
     def _vjp_doc(self, form: str) -> str:
         """The docstring of a form's VJP."""
-        said = self._said(form)
-        first = self.vjp_doc if form == "plain" else GRADIENTS[self._kind(form)].format(**said)
-        return f"{inspect.cleandoc(first)}\n\n{RETURNS.format(**said)}"
+        return form_texts.vjp_doc(self._kind(form), self.vjp_doc, self._said(form))
 
 
 def _without_time(dims: str) -> str:
@@ -469,15 +410,9 @@ def _time_axis(dims: str) -> int:
 
 def _lengthened(arrays: Sequence[Any], axes: Sequence[int]) -> tuple[Any, ...]:
     """Each array with an axis of time of length 1 where it has one."""
-    return tuple(
-        _indexed(x, None, axis) if axis else x for x, axis in zip(arrays, axes, strict=True)
-    )
+    return tuple(at(x, None, axis) if axis else x for x, axis in zip(arrays, axes, strict=True))
 
 
 def _only(array: Any, axis: int) -> Any:
     """The array at the only time."""
-    return _indexed(array, 0, axis) if axis else array
-
-
-def _indexed(array: Any, index: int | None, axis: int) -> Any:
-    return array[(..., index, *[slice(None)] * (-axis - 1))]
+    return at(array, 0, axis) if axis else array

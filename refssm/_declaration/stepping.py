@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from refssm._numerics.broadcasting import unbroadcast_each, with_batch
+from refssm._numerics.broadcasting import at, unbroadcast_each, with_batch
 
 Dims = tuple[str, ...]
 
@@ -29,8 +29,7 @@ class Steps:
 
     def run(self, arguments, state, resets, **_):
         """The outputs, and the last state if there is a first one."""
-        before, after = self._states(arguments, state, resets)
-        y = [self._stepped(self._at(arguments, k), x)[0] for k, x in enumerate(before)]
+        y, _, after = self.states(arguments, state, resets)
         batch = after.shape[: after.ndim - len(self.state)]
         if not y:
             sizes = self._sizes(arguments)
@@ -43,11 +42,11 @@ class Steps:
 
     def back(self, cotangents, arguments, state, resets, **_):
         """Gradients for the arguments and the state, from the last step to the first."""
-        before, after = self._states(arguments, state, resets)
+        _, before, after = self.states(arguments, state, resets)
         dy, carried = cotangents[0], (*cotangents[1:], np.zeros_like(after))[0]
         found: list[tuple] = []
         for k in range(len(before) - 1, -1, -1):
-            dy_k = _at(dy, k, self._axis(self.out))
+            dy_k = at(dy, k, self._axis(self.out))
             given = (dy_k + carried,) if self.only_states else (dy_k, carried)
             *gradients, carried = self.step_vjp(*given, *self._at(arguments, k), before[k])
             carried = self._kept(carried, resets, k)
@@ -55,34 +54,31 @@ class Steps:
         start = after if state is None else state
         return *self._gathered(found, arguments), unbroadcast_each((carried,), (start,))[0]
 
-    def _states(self, arguments, state, resets):
-        """The state before each step, with all leading axes, and the last state."""
+    def states(self, arguments, state, resets):
+        """The outputs, the state before each step with all leading axes, and the last state."""
         batch = self._batch(arguments, state, resets)
         if state is None:
             shape = (*batch, *(self._sizes(arguments)[d] for d in self.state))
             state = np.zeros_like(arguments[0], shape=shape, dtype=np.result_type(*arguments))
-        state, before = with_batch(state, len(self.state), batch), []
-        for k in range(self._length(arguments)):
+        state, y, before = with_batch(state, len(self.state), batch), [], []
+        for k in range(self._sizes(arguments)["l"]):
             before.append(self._kept(state, resets, k))
-            state = self._stepped(self._at(arguments, k), before[-1])[-1]
-        return before, state
-
-    def _stepped(self, arguments, state) -> tuple:
-        y = self.step(*arguments, state)
-        return (y,) if self.only_states else y
+            state = self.step(*self._at(arguments, k), before[-1])
+            y_k, state = (state, state) if self.only_states else state
+            y.append(y_k)
+        return y, before, state
 
     def _kept(self, state, resets, k: int):
         """The state, or exactly 0 where a sequence begins; selected, so NaN does not pass."""
         if resets is None or not resets[..., k].any():
             return state
-        return np.where(
-            resets[..., k].reshape(*resets.shape[:-1], *[1] * len(self.state)), 0, state
-        )
+        begins = resets[..., k].reshape(*resets.shape[:-1], *[1] * len(self.state))
+        return np.where(begins, 0, state)
 
     def _at(self, arguments, k: int) -> list:
         """The arguments of step k."""
         pairs = zip(arguments, self.dims, strict=True)
-        return [_at(x, k, self._axis(dims)) if "l" in dims else x for x, dims in pairs]
+        return [at(x, k, self._axis(dims)) if "l" in dims else x for x, dims in pairs]
 
     def _gathered(self, found, arguments):
         """The gradients of all steps: joined along time, or summed."""
@@ -110,14 +106,7 @@ class Steps:
             for d, n in zip(dims, x.shape[x.ndim - len(dims) :], strict=True)
         }
 
-    def _length(self, arguments) -> int:
-        return self._sizes(arguments)["l"]
-
     @staticmethod
     def _axis(dims: Dims) -> int:
         """The axis of time, from the end."""
         return dims.index("l") - len(dims)
-
-
-def _at(array, k: int, axis: int):
-    return array[(..., k, *[slice(None)] * (-axis - 1))]

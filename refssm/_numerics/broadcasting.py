@@ -1,4 +1,4 @@
-"""The inverse of NumPy broadcasting, for cotangents; every VJP uses it."""
+"""The inverse of NumPy broadcasting, for cotangents (every VJP uses it), and axes from the end."""
 
 import numpy as np
 
@@ -23,3 +23,8 @@ def unbroadcast_each(cotangents, primals):
 def with_batch(x, core: int, batch):
     """A writable copy of `x` with leading axes `batch`; its last `core` axes stay."""
     return np.broadcast_to(x, (*batch, *x.shape[x.ndim - core :])).copy()
+
+
+def at(array, index, axis: int):
+    """The array at an index, a slice or None (a new axis) of one axis, counted from the end."""
+    return array[(..., index, *[slice(None)] * (-axis - 1))]

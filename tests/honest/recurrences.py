@@ -130,7 +130,7 @@ class _Programs:
     def _places_by_steps(self, *args, **_):
         """All states of a loop, and some of them."""
         *arguments, start, places = args
-        before, after = self.steps._states(arguments, start, None)
+        _, before, after = self.steps.states(arguments, start, None)
         y = self.steps.run(arguments, start, None)[0].copy()
         states = [*before, after]
         kept = [states[k].astype(after.dtype) for k in places]
@@ -142,7 +142,7 @@ class _Programs:
         windows = [slice(*pair) for pair in pairwise([0, *places, dy.shape[-len(self.steps.out)]])]
         states = [start]
         for window in windows:
-            states.append(self.steps._states(self._cut(arguments, window), states[-1], None)[1])
+            states.append(self.steps.states(self._cut(arguments, window), states[-1], None)[-1])
         carried, found = np.zeros_like(states[-1]), []
         for i in reversed(range(len(windows))):
             given = self._cut_output(dy, windows[i]), carried
