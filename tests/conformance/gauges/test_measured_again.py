@@ -45,7 +45,7 @@ def test_a_fast_mode_may_be_resolved_at_nodes_that_are_rounded_once(gradient):
 
 
 @pytest.mark.parametrize("name", ["transfer", "transfer_discrete"])
-@pytest.mark.parametrize(("through", "D"), [(0, 0.5), (0, 1e-6), (1e-7, 0.5)])
+@pytest.mark.parametrize(("through", "D"), [(0, 0.5), (0, 1e-6), (1e-7, 0.5), (1e-7, 1e-6), (1e-7, 0)])
 def test_another_basis_may_spoil_zeros_that_keep_inputs_from_outputs(through, D, name):
     op = operator_named(name)
     A = np.array([[-0.14, 0, 0], [0.3, -0.25, 0], [0.2, -0.4, -0.3]])
@@ -53,9 +53,8 @@ def test_another_basis_may_spoil_zeros_that_keep_inputs_from_outputs(through, D,
     s = np.array([1.5 + 0.1j, -1.2j])
     Q, _ = np.linalg.qr(np.random.default_rng(5).normal(size=A.shape))
     found = op.reference(Q.T @ A @ Q, Q.T @ B, C @ Q, D, s)
-    at_first, again = ratios([found], expect(op, [A, B, C, D, s]), 2.0**-53)
-    assert (at_first > 2 * standard.C) == (through > 0)  # if nothing passes, it is known at once
-    assert again < standard.C
+    at_first, _ = ratios([found], expect(op, [A, B, C, D, s]), 2.0**-53)
+    assert at_first < standard.C  # without the program in another basis: above 100 in all of them
 
 
 def test_a_basis_that_is_not_orthonormal_is_still_refused():

@@ -25,6 +25,7 @@ SMALL = 16  # states whose singular vectors are found three times, by sweeps of 
 NEGLIGIBLE = 1e-9
 SQUARINGS = 24  # of A: all but modes slower than 2^-24 have decayed
 STEPS = 30  # of Newton's iteration, at most
+HARDLY = 1 / 16  # what is a little less is measured again before it is refused
 NEAR = 1e-4  # so near to its limit, one more step ends the iteration in single precision
 
 # x = M⁻¹ B and g = M⁻ᴴ C* dG at every point
@@ -103,19 +104,21 @@ def in_another_basis(program):
     return program_there
 
 
-def where_unreached(program):
-    """`in_another_basis` for systems in which no input reaches the output: C M⁻¹ B = 0, exactly.
+def where_hardly_reached(program, points):
+    """`in_another_basis` where the input hardly reaches the output: zeros, or small entries.
 
-    There the errors of any orthogonal method are above G = D by ‖C‖ ‖M⁻¹‖ ‖B‖/|D|, without limit.
+    There Σ |C_n x_n| with x = M⁻¹ B is below `HARDLY` ‖C‖ ‖x‖. The errors of any orthogonal method
+    are above those of elimination by the quotient of these two, without limit.
     """
 
     def program_there(A, B, C, D, s):
-        through = program(A, B, C, np.zeros_like(D), s)
-        unreached = ~through.any(-1, keepdims=True)
-        if not unreached.any():
+        x, size = eliminated(points(A, s), B[..., None, :, None])[..., 0], np.linalg.norm
+        moduli = (np.abs(C)[..., None, :] * np.abs(x)).sum(-1)
+        hardly = moduli <= HARDLY * size(C, axis=-1)[..., None] * size(x, axis=-1)
+        if not hardly.any():
             return None
         rotated = in_another_basis(program)(A, B, C, D, s)
-        return np.where(unreached, rotated, through + D[..., None])
+        return np.where(hardly, rotated, program(A, B, C, D, s))
 
     return program_there
 
@@ -245,7 +248,7 @@ _VECTORS = KeptVectors()
 _CONTINUOUS, _DISCRETE = (lyapunov_doubled, lyapunov_by_sign), (stein_doubled, stein_by_sign)
 OUTPUTS = {
     op.name: _transfers(op.reference, partial(responses, points=points))
-    | {"where_unreached": where_unreached(op.reference)}
+    | {"where_hardly_reached": where_hardly_reached(op.reference, points)}
     for op, points in ((TRANSFER, around), (TRANSFER_DISCRETE, around_discrete))
 }
 AGAIN_OUTPUTS = {
