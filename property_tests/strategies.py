@@ -66,7 +66,15 @@ class Example:
                 arrays[name] = following(
                     arrays[domain.follows], arrays[name], number_type(self.dtype)
                 )
+            if domain.kind == "offsets":
+                arrays[name] = np.rint(arrays[name] * self.length).astype(np.int64)
         return list(arrays.values())
+
+    @property
+    def length(self) -> int:
+        """The number of steps."""
+        axes = zip(self.shapes, self.op.input_dims, strict=True)
+        return next(s[d.index("l") - len(d)] for s, d in axes if "l" in d)
 
     def slices(self):
         """The core arguments at each index of the broadcast batch."""
@@ -93,8 +101,8 @@ def examples(draw, op: Operator, dtype, *, maps=(), textures=(), mixed=True, max
         )
     ).input_shapes
     shapes = tuple(
-        (*batch, *(length_of(dim, core) for dim in dims))
-        for batch, dims in zip(batches, op.input_dims, strict=True)
+        (*(() if name in op.offsets else batch), *(length_of(dim, core) for dim in dims))
+        for name, batch, dims in zip(op.inputs, batches, op.input_dims, strict=True)
     )
     knobs = {n: draw(_knobs(d, dtype, maps, textures, mixed)) for n, d in op.inputs.items()}
     statics = {name: core[name] for name in op.static if name in core}

@@ -25,7 +25,7 @@ FITTING = [
     (op, Adapter(*one))
     for op in OPERATORS
     for one in ONE
-    if ("n", "n") not in op.input_dims and one[1] in op.inputs
+    if one[1] in op.inputs and not any(dims[-2:] == ("n", "n") for dims in op.input_dims)
 ]
 PAIRED = [
     op

@@ -45,7 +45,9 @@ def test_a_fast_mode_may_be_resolved_at_nodes_that_are_rounded_once(gradient):
 
 
 @pytest.mark.parametrize("name", ["transfer", "transfer_discrete"])
-@pytest.mark.parametrize(("through", "D"), [(0, 0.5), (0, 1e-6), (1e-7, 0.5), (1e-7, 1e-6), (1e-7, 0)])
+@pytest.mark.parametrize(
+    ("through", "D"), [(0, 0.5), (0, 1e-6), (1e-7, 0.5), (1e-7, 1e-6), (1e-7, 0)]
+)
 def test_another_basis_may_spoil_zeros_that_keep_inputs_from_outputs(through, D, name):
     op = operator_named(name)
     A = np.array([[-0.14, 0, 0], [0.3, -0.25, 0], [0.2, -0.4, -0.3]])
