@@ -13,8 +13,8 @@ from honest.dplr.kernel import (
     from_all_starts,
     gentle,
     in_double,
+    moderate,
     recurrent,
-    scaled,
     solve,
     steps_of_low_rank,
 )
@@ -42,15 +42,6 @@ def _of_both(form):
 def _vjp_of_both(vjp):
     """A gradient of the kernel of all modes, folded onto the stored half."""
     return lambda dk, *arrays, l: of_stored(*vjp(dk, *both_halves(*arrays[:-1]), arrays[-1], l=l))
-
-
-def _moderate(only):
-    """As `only`, with |P| and |Q| ≤ 1: where P Qᴴ is far above w, a rounding moves slow modes."""
-
-    def moderate(x):
-        return scaled(only(x), max(float(np.nanmax(np.abs(x[n]), initial=0)) for n in "PQ"))
-
-    return moderate
 
 
 def _precision(*arrays):
@@ -150,23 +141,23 @@ IMPLEMENTATIONS = [
         _of_both(recurrent),
         _vjp_of_both(recurrent_vjp),
         # LAPACK's Ā errs by κ(I − ½dt A) u, and slow modes by as much in each step
-        only=_moderate(dict),
+        only=moderate(dict),
     ),
     Honest(WHOLE.name, "doubled", _of_both(doubled), only=by_lapack),
     Honest(WHOLE.name, "parts", parts, only=by_lapack),
     Honest(WHOLE.name, "steps_of_low_rank", _of_both(steps_of_low_rank)),
     Honest(WHOLE.name, "halves_in_time", halves_in_time),
-    *(Honest(WHOLE.name, form.__name__, _of_both(form), only=_moderate(fast)) for form in DAMPED),
-    Honest(WHOLE.name, "half_circle", half_circle, only=_moderate(fast)),
+    *(Honest(WHOLE.name, form.__name__, _of_both(form), only=moderate(fast)) for form in DAMPED),
+    Honest(WHOLE.name, "half_circle", half_circle, only=moderate(fast)),
     *(Honest(ALIASED.name, form.__name__, _of_both(form)) for form in PLAIN),
     Honest(ALIASED.name, "half_circle", half_circle_aliased),
-    Honest(ALIASED.name, "from_all_starts", _of_both(from_all_starts), only=_moderate(gentle)),
+    Honest(ALIASED.name, "from_all_starts", _of_both(from_all_starts), only=moderate(gentle)),
     Honest(
         ALIASED.name,
         "dense_at_nodes",
         _of_both(dense_at_nodes_aliased),
         _vjp_of_both(dense_at_nodes_vjp),
         # of wide modes LAPACK's elimination loses digits in norm that Woodbury's identity keeps
-        only=_moderate(gentle),
+        only=moderate(gentle),
     ),
 ]
