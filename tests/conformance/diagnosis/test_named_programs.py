@@ -95,11 +95,12 @@ def test_a_mistake_in_a_program_of_its_own_is_named(given, what):
 
 
 @pytest.mark.long
-def test_a_kernel_cut_after_128_lags_is_shown_at_the_first_length_that_shows_it():
+def test_a_kernel_cut_after_128_lags_is_shown_at_the_first_length_at_which_ones_are_wrong():
     found = Found(operator_named("causal_convolution_direct"), first_128, None)
     how = {"only_checks": ("value",), "types": ("float32",), "folder": None, "hints": False}
     line, *_ = results_of(Session(InProcess([found]), "", Settings(**how)))
-    assert line.smallest.startswith("l=129")
+    # of ones, 128 for 129 is within a part in 128, which is "inaccurate"; 128 for 130 is wrong
+    assert line.smallest == "l=130; u=1 throughout, k=1 throughout"
 
 
 def bilinear_gradients(sign, conjugate):
