@@ -75,8 +75,8 @@ def in_wider(check, candidate, arrays, statics, accepted, verdict) -> str:
     if again is None:
         return ""
     if again.ok and verdict.verdict == "inaccurate":
-        digits = NUMBER_TYPES[check.dtype].digits
-        if is_rough(candidate, [(arrays, statics, False)], digits):
+        digits = NUMBER_TYPES[check.dtype].digits, int(verdict.bits)  # of sums that cancel: fewer
+        if any(is_rough(candidate, [(arrays, statics, False)], d) for d in digits):
             return f"right in {kind}: these are rounding errors, the formula is right"
         return f"right in {kind}: {check.dtype} has too few digits for it, or takes another path"
     if again.ok:

@@ -1,6 +1,7 @@
 """Difficulties of a new user: own data in an own layout, repeated options, correct hints."""
 
 import json
+import re
 import shlex
 
 import numpy as np
@@ -118,7 +119,7 @@ def test_an_old_function_is_called_as_the_new_one_unless_it_declares_itself(fold
     call = ("verify", "my_ops.py::my_scan", *AS, "--check", "against", "--against")
     result, out, _ = run(capfd, *call, "my_ops.py::my_scan")
     assert result == 0
-    assert "all bits equal in 24 of 24" in out
+    assert re.search(r"all bits equal in (\d+) of \1\b", out)
     marked = '@implements("linear_scan")\ndef another'
     declared = SCAN.replace("def linear_scan", marked)
     declared = "from refssm.testing import implements\n" + declared
