@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from refssm._numerics.broadcasting import at, with_batch
+from refssm._numerics.broadcasting import at, unbroadcast, with_batch
 
 BACKWARDS = slice(None, None, -1)
 
@@ -47,8 +47,12 @@ class ByPieces:
 
     def sequences_back(self, cotangents, arguments, states, ends, **statics):
         """Gradients for the arguments and for the states."""
+        windows = self._windows(arguments, ends)
+        if windows and ends.ndim > 1:
+            start = self._state(states, 0)
+            cotangents = self._narrow(cotangents, arguments, start, **statics)
         found, cotangents = [], _widened(cotangents, (*arguments, states))
-        for i, w in enumerate(self._windows(arguments, ends)):
+        for i, w in enumerate(windows):
             given = self._cut(cotangents[:1], w, [self.out])
             given = given + tuple(self._state(dx, i) for dx in cotangents[1:])
             piece, start = self._cut(arguments, w), self._state(states, i)
@@ -67,6 +71,8 @@ class ByPieces:
 
     def at_places_back(self, cotangents, arguments, start, places, **statics):
         """Gradients for the arguments and for the state, from the last piece to the first."""
+        if places.ndim > 1:
+            cotangents = self._narrow(cotangents, arguments, start, **statics)
         dy, dx = _widened(cotangents, (*arguments, start))
         _, states = self._chained(arguments, start, places, **statics)
         windows, found = self._between(arguments, places), []
@@ -139,6 +145,14 @@ class ByPieces:
             return array
         batch = np.broadcast_shapes(array.shape[: array.ndim - core], numbers.shape[:-1])
         return with_batch(array, core, batch)
+
+    def _narrow(self, cotangents, arguments, state, **statics):
+        """Cotangents summed over the leading axes that only ends or places have."""
+        y, *_ = self.run(self._cut(arguments, slice(0)), state, None, **statics)
+        cores = zip(cotangents, (-self.out, self.rank + 1), strict=False)
+        shapes = [(*y.shape[: self.out], *c.shape[c.ndim - core :]) for c, core in cores]
+        pairs = zip(cotangents, shapes, strict=True)
+        return tuple(unbroadcast(c, np.zeros_like(c, shape=shape)) for c, shape in pairs)
 
     def _cut(self, arrays, window: slice, axes=None):
         """The steps of a window, of the arrays that have an axis of time."""
