@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import refssm
+from refssm._declaration.pieces import ByPieces
 from refssm.catalog import OPERATORS
 from refssm.conformance.cases.case import ordinary_case
 
@@ -163,3 +164,34 @@ def test_a_packed_short_convolution_sees_nothing_before_the_reset():
     y = refssm.short_convolution_packed([np.nan, 1.0, 2.0], [3.0, 5.0, 7.0], [False, True, False])
     assert np.isnan(y[0])
     assert y[1:].tolist() == [3.0, 11.0]
+
+
+def sums(arguments, start, _, **statics):
+    """Running sums of b (…, l) from a start (…, 1), and the last of them."""
+    b = arguments[0] if start is None else np.concatenate([start, arguments[0]], axis=-1)
+    y = np.cumsum(b, axis=-1)
+    return (y, y[..., -1:]) if start is None else (y[..., 1:], y[..., -1:])
+
+
+@pytest.mark.parametrize("numbers", [[2, 3], [[2, 3], [2, 3]]], ids=["bare", "with a batch"])
+def test_a_gradient_gets_no_cotangent_with_an_axis_that_its_arguments_lack(numbers):
+    seen = []
+
+    def back(cotangents, arguments, start, _, **statics):
+        dy, dx = cotangents
+        seen.append((dy.shape, arguments[0].shape, dx.shape, start.shape))
+        tail = np.cumsum(dy[..., ::-1], axis=-1)[..., ::-1] + dx
+        return tail, dx + dy.sum(axis=-1, keepdims=True)
+
+    pieces = ByPieces("running_sum", sums, back, (-1,), -1, 1, only_states=False)
+    b, numbers = np.arange(3.0), np.array(numbers)
+    ones = np.ones((*numbers.shape[:-1], 3)), np.ones((*numbers.shape, 1))
+    packed = pieces.sequences_back(ones, (b,), np.ones((2, 1)), numbers)
+    placed = pieces.at_places_back(ones, (b,), np.ones(1), numbers)
+    assert len(seen) == 5  # two sequences, and three pieces between places
+    assert all(dy == b and dx == start for dy, b, dx, start in seen)
+    members = numbers.size // 2
+    assert (packed[0] / members).tolist() == [3.0, 2.0, 2.0]
+    assert (packed[1] / members).tolist() == [[3.0], [2.0]]
+    assert (placed[0] / members).tolist() == [5.0, 4.0, 2.0]
+    assert (placed[1] / members).tolist() == [5.0]
