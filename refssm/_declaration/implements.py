@@ -77,6 +77,7 @@ class Declaration:
     deterministic: bool = True
     kinds: str = "any"
     adapters: tuple[Adapter, ...] = ()
+    unjudged: tuple[str, ...] = ()
 
     def __post_init__(self):
         for name, kind in KINDS.items():
@@ -98,6 +99,9 @@ class Declaration:
         if strange := [a for a in self.adapters if not isinstance(a, Adapter)]:
             wanted = "functions of refssm.adapters, called: (log_dt(),)"
             raise ValueError(f"implements: `adapters` must be {wanted}, got {strange[0]!r}")
+        if strange := [name for name in self.unjudged if not isinstance(name, str)]:
+            wanted = "names of arguments"
+            raise ValueError(f"implements: `unjudged` must be {wanted}, got {strange[0]!r}")
         for dtype in self.dtypes:
             if dtype not in TYPES:
                 raise ValueError(f"implements: {unknown('type', dtype, TYPES)}")
@@ -167,6 +171,9 @@ def implements(name: str, **declared: Any):
                 also has real types. "any" (default): real and complex arguments, also mixed.
     adapters    the function's own parameters, if they are not the operator's arguments:
                 (log_dt(), neg_exp("w")). See `refssm.adapters`.
+    unjudged    names of arguments that a wrapper leaves at their defaults, and the operator does
+                not have: ("D", "z"). Reports list them as not judged, with those of the function
+                itself, which are found without a declaration.
 
     Raises ValueError for a value that is not possible.
 
@@ -196,12 +203,16 @@ def declared_as(name: str, declared: dict) -> Declaration:
         if strange:
             what = f"unknown keyword `{strange[0]}`; {did_you_mean(strange[0], known)}wanted one of"
         raise ValueError(f"implements: {what} {', '.join(known)}")
-    dtypes = declared.get("dtypes", ())
-    one = isinstance(dtypes, str) or not isinstance(dtypes, Iterable)
     adapters = declared.get("adapters", ())
     adapters = tuple(adapters) if isinstance(adapters, list | tuple) else (adapters,)
-    declared = {**declared, "adapters": adapters}
-    return Declaration(name, **{**declared, "dtypes": (dtypes,) if one else tuple(dtypes)})
+    several = {key: _several(declared.get(key, ())) for key in ("dtypes", "unjudged")}
+    return Declaration(name, **{**declared, **several, "adapters": adapters})
+
+
+def _several(names: Any) -> tuple:
+    """Names as a tuple, also of a single one."""
+    one = isinstance(names, str) or not isinstance(names, Iterable)
+    return (names,) if one else tuple(names)
 
 
 class Marked:

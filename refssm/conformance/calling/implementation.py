@@ -43,6 +43,7 @@ class Offer(NamedTuple):
     streams: bool = False  # calls queue their work on the current stream of a device
     tf32: str = ""  # the settings by which products are computed in TF32
     files: bool = False  # an external program that reads files: no memory to check
+    unjudged: tuple[str, ...] = ()  # arguments that the operator does not have
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,14 @@ class Found:
         return parse(self.op, self.declared.layout) if self.declared.layout else None
 
     @property
+    def unjudged(self) -> tuple[str, ...]:
+        """Arguments of the functions that the operator does not have: they keep their defaults."""
+        found = [*self.declared.unjudged, *_beyond(self.forward, self.op)]
+        if self.vjp is not None:
+            found += _beyond(self.vjp, self.op, [f"d{y}" for y in self.op.outputs])
+        return tuple(dict.fromkeys(found))
+
+    @property
     def offer(self) -> Offer:
         """The description for the judge; `absent` says why if framework or device is missing."""
         declared = self.declared
@@ -86,6 +95,7 @@ class Found:
             declared.deterministic,
             declared.kinds,
             declared.adapters,
+            unjudged=self.unjudged,
         )
         if lack := vars_of(self.forward).get("__refssm_lack__", str)():
             return offer._replace(absent=lack)
@@ -105,6 +115,19 @@ class Found:
             tf32=made.tf32,
             seems=_seems(self.forward) if declared.framework == "numpy" else "",
         )
+
+
+def _beyond(function, op: Operator, cotangents=()) -> list[str]:
+    """The names of arguments that a call with the operator's arguments leaves out."""
+    try:
+        parameters = inspect.signature(function)
+        given = parameters.bind(*cotangents, *op.inputs, **dict.fromkeys(op.static)).arguments
+    except Exception:  # no signature, or one that the call does not fit; the call will show
+        return []
+    given = {*given, *getattr(function, "keywords", ())}  # those of functools.partial
+    many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    left = [n for n, p in parameters.parameters.items() if n not in given and p.kind not in many]
+    return [name for name in left if not name.startswith("_")]
 
 
 def _name(function) -> str:

@@ -113,6 +113,14 @@ class Recipe:
             self.real_part or self.added or self.adapters or self.result is not None
         )
 
+    def unjudged(self, function: Function) -> tuple[str, ...]:
+        """The function's arguments that the call leaves at their defaults, or makes idle."""
+        by_place = sum(not name for name, _ in self.passed)
+        given = {name for name, _ in self.passed}
+        idle_ones = {name for name in given if name and idle(self.op, name)[0]}
+        left = [a.name for a in function.arguments[by_place:] if a.name not in given - idle_ones]
+        return tuple(name for name in left if not name.startswith("_"))
+
     def whole_chunks(self, layout: str) -> Recipe:
         """The recipe with a chunk that divides the length: the output does not depend on it."""
         first, axes = next(iter(self.op.inputs)), parse(self.op, layout).inputs[0]

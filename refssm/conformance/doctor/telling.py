@@ -32,6 +32,8 @@ def lines(told: Guesses, target: str, written: str, later: bool = False) -> list
     guess = told.guesses[0]
     found = [head, f"  {guess.op}, {SAYS[guess.how]}{_in(guess)}", f"  why: {_why(told, guess)}"]
     found += [f"  {note}" for note in guess.recipe.notes]
+    if left := guess.recipe.unjudged(function):
+        found.append(f"  not judged: {', '.join(left)}, which {guess.op} does not have")
     if guess.recipe.result is not None:
         found.append(f"  only result {guess.recipe.result} of those that it returns is judged")
     if guess.how != SURE and guess.message:
@@ -92,11 +94,12 @@ def tests(diagnoses: list[Guesses], target: str, written: Path) -> str:
     libraries = "\n".join(sorted([*imports, "import pytest"]))
     used = sorted({a.partition("(")[0] for g in guesses for a in g.recipe.adapters})
     froms += f"\nfrom refssm.adapters import {', '.join(used)}" * bool(used)
-    body = "".join(f"\n\n{_test(guess)}" for guess in guesses)
+    body = "".join(f"\n\n{_test(told)}" for told in shown)
     return f"{head}{standard}{libraries}\n{chr(10) * bool(added)}{added}\n{froms}\n{body}"
 
 
-def _test(guess: Guess) -> str:
+def _test(told: Guesses) -> str:
+    guess = told.guesses[0]
     mark = [f'"{guess.op}"']
     mark += [f'framework="{guess.framework}"'] * (guess.framework != "numpy")
     mark += [f'layout="{guess.layout}"'] * (not guess.op.constructor)
@@ -104,6 +107,8 @@ def _test(guess: Guess) -> str:
     mark += [f"adapters={_tuple_of(guess.recipe.adapters)}"] * bool(guess.recipe.adapters)
     mark += [f"dtypes={_tuple(guess.types)}"] * bool(guess.others)
     mark += ["vjp=True"] * guess.gradient
+    left = guess.recipe.unjudged(told.function)
+    mark += [f"unjudged={_tuple(left)}"] * bool(left)
     joined = "".join(f"    {part},\n" for part in mark)
     name, module = f"test_{guess.recipe.function}", SHORT[guess.framework]
     source = guess.recipe.in_parameters.source(name, guess.framework, module)

@@ -107,6 +107,7 @@ class Result:
     smallest_bits: float = 0.0
     also: tuple[Also, ...] = ()  # other failures of the check, the worst first
     tolerated: bool = False  # thin, and the run allows that
+    unjudged: tuple[str, ...] = ()  # arguments of the function that the operator does not have
 
     def explained(self, failure: Explained, also: tuple[Also, ...] = ()) -> Result:
         """The result with what is known of its worst failure, and the other failures."""

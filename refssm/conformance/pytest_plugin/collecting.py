@@ -160,6 +160,8 @@ class CheckItem(Item):
         self.user_properties += [("verdict", result.verdict), ("grade", result.grade)]
         if result.kind != "layout":
             self.user_properties += [("ratio", result.ratio), ("cases", result.examples)]
+        if result.unjudged:
+            self.user_properties += [("unjudged", ", ".join(result.unjudged))]
 
 
 def _skip(reason: str) -> NoReturn:

@@ -14,7 +14,14 @@ from refssm.conformance.checks.checks import rule_named
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.result import THIN, Result
 from refssm.conformance.report import lines
-from refssm.conformance.report.verdict import RunVerdict, accuracy, file_of, name_of, severity
+from refssm.conformance.report.verdict import (
+    RunVerdict,
+    accuracy,
+    file_of,
+    name_of,
+    severity,
+    unjudged,
+)
 
 
 def show(
@@ -149,7 +156,18 @@ def untested(results: Sequence[Result]) -> list[str]:
     # a hint says on which inputs of the user's own it was judged
     limited = (r for r in results if r.verdict == "pass" and not r.hint and not _of_conduct(r))
     by_limit = _grouped(limited, lines.limits)
-    return [f"not tested in {_those(of)}: {limit}" for limit, of in by_limit]
+    return [
+        *(_left(name, arguments) for name, arguments in unjudged(results).items()),
+        *(f"not tested in {_those(of)}: {limit}" for limit, of in by_limit),
+    ]
+
+
+def _left(name: str, arguments: Sequence[str]) -> str:
+    """The sentence on arguments that the operator does not have."""
+    one = len(arguments) == 1
+    keeps = "it keeps its default" if one else "they keep their defaults"
+    told = f"{name} has no such argument, and {keeps}"
+    return f"not judged: {', '.join(arguments)} of your function: {told}"
 
 
 def _of_conduct(result: Result) -> bool:

@@ -9,7 +9,8 @@ from refssm import __version__
 from refssm.conformance.judging.result import Also, Result
 from refssm.conformance.report import lines
 
-SCHEMA = 2  # the version of results.schema.json; 1 had none, no `thin`, no `also`, no grade N
+# the version of results.schema.json; 1 had none, no `thin`, no `also`, no grade N; 2 no `unjudged`
+SCHEMA = 3
 NUMBERS = ("ratio", "bits", "seconds", "smallest_ratio", "smallest_bits")
 OR_NULL = ("counterexample", "alone", "again", "known", "expires", "looks_like", "function")
 
@@ -24,7 +25,7 @@ def document(results: list[Result], seed: int, profile: str, **more: Any) -> str
 def _record(result: Result) -> dict:
     record = asdict(replace(result, evidence=None))  # without the arrays for pictures
     del record["evidence"]
-    record["notes"] = list(result.notes)
+    record |= {"notes": list(result.notes), "unjudged": list(result.unjudged)}
     record["again"] = _again(result)
     record["also"] = [_plain({**asdict(one), "again": _again(result, one)}) for one in result.also]
     return _plain(record)

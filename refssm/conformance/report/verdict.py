@@ -16,6 +16,7 @@ WORDS = {"wrong": "WRONG", "error": "ERROR", "inaccurate": "INACCURATE", THIN: "
 SEVERITY = tuple(WORDS)  # the worst first
 PASSED, NOTHING, OUTDATED = "PASS", "NOTHING JUDGED", "OUT OF DATE"
 LONG = 100  # characters of a message that is quoted
+MOST = 8  # arguments that the verdict's line names
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,25 @@ def _passed(results) -> str:
     files = {file, *(other for _, other in others)}
     place = f" ({file})" if len(files) == 1 else f" in {len(files)} files"
     what = f"{len(others) + 1} implementations" if others else name
-    return f"{what}{place}: {accuracy(r for r in results if r.verdict == 'pass')}"
+    told = f"{what}{place}: {accuracy(r for r in results if r.verdict == 'pass')}"
+    left = [few(names) for names in unjudged(results).values()]
+    if not left:
+        return told
+    count = len(left) - 1
+    more = f"; and arguments of {count} other implementation{'s' * (count > 1)}" * bool(count)
+    return f"{told}; not judged: {left[0]}{more}"
+
+
+def unjudged(results: Iterable[Result]) -> dict[str, tuple[str, ...]]:
+    """By implementation that was judged, its arguments that the operator does not have."""
+    judged = (r for r in results if r.verdict != "skipped" and r.unjudged)
+    return {name_of(r): r.unjudged for r in judged}
+
+
+def few(names: Sequence[str]) -> str:
+    """The names, at most `MOST`."""
+    more = len(names) - MOST
+    return f"{', '.join(names[:MOST])}{f' and {more} more' * (more > 0)}"
 
 
 def accuracy(results: Iterable[Result]) -> str:

@@ -77,6 +77,7 @@ class Wording:
             profile=settings.profile,
             shrunk=self.scope.shrink,
             function=settings.function,
+            unjudged=self.scope.offer.unjudged,
         )
 
     def skipped(self, check: str, dtype: str, reason: str) -> Result:
