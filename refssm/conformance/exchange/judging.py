@@ -288,7 +288,7 @@ def _judged(trial: Trial, check: Check, folder: Folder, lines, session: Session)
     if failed:
         heard = [episode(check, candidate, folder.case(line)) for line in lines[:CASES]]
         looks_like = diagnose_heard(check, candidate, heard).text
-        failed.sort(key=lambda f: f[:2])
+        failed.sort(key=lambda f: (not f[3].kind.startswith("shape"), *f[:2]))
         verdict, shown = _shown(check, candidate, failed, folder)
         result = wording.judged(check, verdict, started, *counts)
         result = result.explained(replace(shown, looks_like=looks_like))
@@ -310,7 +310,9 @@ def _verdict(check: Check, candidate: Candidate, case) -> Verdict | None:
 
 
 def _shown(check, candidate, failed, folder: Folder) -> tuple[Verdict, Explained]:
-    """The verdict on the smallest failing case, the first of `failed`, and its explanation."""
+    """The verdict on the first of `failed`, and its explanation: the smallest with a wrong shape,
+    which axes of equal lengths hide, else the smallest.
+    """
     _, _, case, verdict, place = failed[0]
     shown = explain(
         check, candidate, case, verdict, accepted=[], shrink=False, folder=None, hints=True, call={}
