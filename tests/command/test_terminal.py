@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from judging import SCAN, plugin
 
+from refssm.conformance.diagnosis.shrinking import SHRINK_TRIES
+
 pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
 ROOT = Path(__file__).parents[2]
 ONE = ("--check", "alias", "--dtype", "float32", "--no-config")
@@ -92,7 +94,7 @@ def test_a_terminal_shows_a_bar_that_is_gone_when_a_line_is_printed(folder):
     for part in (
         *parts,
         "float32]: making the case smaller",
-        "/80",
+        f"/{SHRINK_TRIES}",
         "float32]: explaining the failure",
     ):
         assert part.encode() in seen
