@@ -179,7 +179,9 @@ def test_a_failure_with_ranges_of_steps_is_replayed_and_its_script_runs(
     result, out, err = run(capfd, *again.split())
     assert (result, err) == (1, "")
     assert "FAIL ssd_chunked/value[float32]" in out
-    done = subprocess.run([sys.executable, alone], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, alone], capture_output=True, encoding="utf-8", check=False
+    )
     assert "wrong" in done.stdout.lower(), done.stdout + done.stderr
 
 

@@ -247,6 +247,7 @@ pull_back_four, pull_back_one = _pull_back(4), _pull_back(1)
 
 
 TILE = 1024  # products that are added up lane by lane; such sums are added pairwise
+BLOCK = 128  # products of a sum along packed sequences that are added before the others
 
 
 @part
@@ -377,15 +378,22 @@ def _packed(u, k, resets, y):
 
 @gufunc("(l),(l),(t),(l)->(l),(t)", flag=3)
 def _packed_back(dy, u, k, resets, du, dk):
-    """du_{i−j} += k_j* dy_i and dk_j += u_{i−j}* dy_i, over the same pairs."""
-    since = 0
+    """du_{i−j} += k_j* dy_i and dk_j += u_{i−j}* dy_i, over the same pairs.
+
+    The sums dk are blocks of BLOCK terms each: one after the other, l terms lose l roundings.
+    """
+    since, part = 0, np.zeros_like(k)
     for j in range(k.size):
         dk[j] = 0
     for i in range(u.size):
         since, du[i] = 1 if resets[i] else since + 1, 0
         for j in range(min(k.size, since)):
             du[i - j] += np.conj(k[j]) * dy[i]
-            dk[j] += np.conj(u[i - j]) * dy[i]
+            part[j] += np.conj(u[i - j]) * dy[i]
+        if i % BLOCK == BLOCK - 1 or i == u.size - 1:
+            for j in range(k.size):
+                dk[j] += part[j]
+                part[j] = 0
 
 
 @mirror(SHORT_CONVOLUTION_PACKED)

@@ -83,7 +83,10 @@ def test_only_exceptions_and_counts_are_written(judged, tmp_path):
     assert lines[0] == f"planted: 3 verdicts, 1 of them exceptions, in {tmp_path}"
     assert verdicts.read(tmp_path / "planted.csv") == [judged["planted"][1]]
     assert verdicts.read(tmp_path / "honest.csv") == [judged["honest"][1]]
-    texts = [(tmp_path / f"{kind}_counts.csv").read_text().splitlines() for kind in MADE_UP]
+    texts = [
+        (tmp_path / f"{kind}_counts.csv").read_text(encoding="utf-8").splitlines()
+        for kind in MADE_UP
+    ]
     assert texts[0] == ["operator,bugs", "krylov_kernel,2", "linear_scan,1"]
     assert texts[1][1:] == ["krylov_kernel,2,2", "linear_scan,1,1"]
     assert changed(called("compare", tmp_path)[1]) == []

@@ -9,6 +9,7 @@ SPECTRUM (`transforms.py`). Importing this module registers the rules.
 import numpy as np
 from scipy.special import erf, expit
 
+from refssm import activations
 from refssm.conformance.gauges.linalg import TRANSFORMS, length_of
 from refssm.conformance.gauges.rules import rule, structural
 from refssm.conformance.gauges.tracked import (
@@ -21,7 +22,6 @@ from refssm.conformance.gauges.tracked import (
     modulus,
     moved,
     rounded,
-    scaled,
     spread,
 )
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
@@ -45,24 +45,15 @@ def sigmoid(function, slope):
 
 
 UFUNCS[erf] = sigmoid(erf, lambda x: 2 / np.sqrt(np.pi) * np.exp(-x * x))
-_logistic = sigmoid(expit, lambda x: expit(x) * expit(-x))
+_logistic = sigmoid(activations.sigmoid, lambda x: expit(x) * expit(-x))
 
 
-@rule(UFUNCS, expit)
-def _expit(x):
+@rule(FUNCTIONS, activations.sigmoid)
+def _sigmoid(x):
     """1/(1 + e^{−x}) is 0 where e^{−x} overflows, which is where the result is subnormal."""
     z = _logistic(x)
     lost = np.where(z.value < modulus(np.zeros(())), flushed(), 0.0)
     return Tracked(z.value, z.errors + lost[..., None])
-
-
-@rule(UFUNCS, np.logaddexp)
-def _logaddexp(x, y):
-    """max + log(1 + e^{−|x−y|}): both parts round, and they may cancel."""
-    z, larger = np.logaddexp(x.value, y.value), np.maximum(x.value, y.value)
-    share = expit(x.value - y.value)
-    carried = scaled(x, share) + scaled(y, 1 - share)
-    return rounded(z, LIBRARY, carried + LIBRARY * modulus(larger)[..., None])
 
 
 FUNCTIONS[np.diag] = structural(np.diag)

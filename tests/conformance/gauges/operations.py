@@ -7,7 +7,9 @@ from math import ceil, log2
 
 import numpy as np
 from mpmath import mp
-from scipy.special import erf, expit
+from scipy.special import erf
+
+from refssm.activations import sigmoid
 
 FLOOR = float(np.finfo(np.float32).tiny)
 COUNT = 400
@@ -153,11 +155,7 @@ RULES = {
     "arctanh": library(np.arctanh, mp.atanh, types=(("complex64",),)),
     "arctanh within 1": library(np.arctanh, mp.atanh, highest=0),
     "erf": library(erf, mp.erf, types=REAL),
-    "logistic": library(expit, lambda x: 1 / (1 + mp.exp(-x)), types=REAL),
-    "logaddexp": pair(
-        np.logaddexp, lambda z, x, y: 4 * (size(z) + size(np.maximum(x, y))),
-        types=(("float32",) * 2,),
-    ),
+    "logistic": library(sigmoid, lambda x: 1 / (1 + mp.exp(-x)), types=REAL),
     "sqrt": library(np.sqrt, mp.sqrt, (1, 4), positive=True),
     "reciprocal": library(np.reciprocal, lambda x: 1 / x, (1, 4), small=False),
     "power 0": power(0, 1),

@@ -10,6 +10,7 @@ from refssm._numerics.lyapunov import lyapunov, stein
 from refssm._numerics.polynomials import legendre, recurrence
 from refssm._numerics.powers import states
 from refssm._numerics.takagi import takagi
+from refssm.activations import sigmoid
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.cumulated.sums import decayed_sums, prefix_sums, without_errors
@@ -196,7 +197,7 @@ def test_every_structural_function_is_tested_here():
     # tests/test_{hankel_gramians,tracked_systems}.py
     systems = {lyapunov, stein, response, eliminated}
     chained = {np.split, np.diag, np.ones_like, np.fft.ifft}  # test_tracked_layers.py
-    chained |= {convolution, cascade_response, reals, complexes}
+    chained |= {convolution, cascade_response, reals, complexes, sigmoid}
     known = {*MOVES, *chained, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
     known |= {*spectra, *circle, *stages, *values, *systems, *sums}
     assert set(FUNCTIONS) == known

@@ -47,7 +47,7 @@ class Here(Crew):
 def test_processes_start_before_this_one_imports_the_judge(table, tmp_path):
     (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
     command = [sys.executable, "-c", TOLD, "verify", plugin(tmp_path, SCAN), "--workers", "2"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", check=True)
     assert done.stdout == f"{HERE} False False\n"
 
 
@@ -59,7 +59,9 @@ def test_a_cluster_is_asked_after_the_other_options(capfd):
 
 def test_no_process_imports_the_optimizers_of_scipy():
     code = f"import sys, {HERE}; print('scipy.optimize' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
     assert done.stdout == "False\n"
 
 
@@ -85,7 +87,7 @@ def test_a_doubt_about_the_reference_is_found_by_a_task_of_its_own(tmp_path, mon
 def descendants(process):
     """The processes that a process started, and those that they did."""
     tasks = Path(f"/proc/{process}/task")
-    told = [(task / "children").read_text().split() for task in tasks.iterdir()]
+    told = [(task / "children").read_text(encoding="utf-8").split() for task in tasks.iterdir()]
     mine = [int(child) for words in told for child in words]
     return mine + [other for child in mine for other in descendants(child)]
 
