@@ -58,7 +58,8 @@ def few_steps(x):
     """The case cut to its first steps, with a second tap of 0 if it has one, for which it fails."""
     x = {**x, "u": x["u"][..., :STEPS, :]}
     if x["k"].shape[-1] == 1:
-        x |= {name: np.repeat(x[name], 2, -1) for name in ("k", "s0")}
+        # a law passes on the state of an earlier call, which has the second tap already
+        x |= {name: np.repeat(x[name], 2, -1) for name in ("k", "s0") if x[name].shape[-1] == 1}
         x["k"] = x["k"] * np.array([1, 0], x["k"].dtype)
     return x
 
