@@ -148,7 +148,7 @@ def test_made_plugins_end_with_a_documented_code_in_a_process_of_their_own(folde
         assert ran.returncode in ENDS, (text, ran.stderr)
         assert b"Traceback" not in ran.stderr
         if ran.returncode != 4:
-            assert json.loads(ran.stdout)["schema"] == 2
+            assert json.loads(ran.stdout)["schema"] == 3
 
 
 def test_the_made_manifests_start_from_one_that_is_judged(cases, capfd, tmp_path):

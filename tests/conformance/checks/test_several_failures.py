@@ -79,7 +79,7 @@ def test_json_and_page_show_every_failure(both):
     more = {"config": None, "interrupted": False, "known_failures": None, "complaints": []}
     told = json.loads(records.document([both], 0, "default", **more))
     schema().validate(told)
-    assert told["schema"] == 2
+    assert told["schema"] == records.SCHEMA == 3
     assert [also["kind"] for also in told["results"][0]["also"]] == ["raised KeyError"]
     shown = page(verdict_of([both]), [both], ["here   profile default"], 1.0, {0: Shown()})
     assert "Another failure" in shown
