@@ -13,7 +13,9 @@ from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.gauges.contracts import output_programs
 from refssm.conformance.gauges.programs import measured
 from refssm.conformance.gauges.programs.measured import InOrder, in_order
+from refssm.conformance.judging.allowed import MORE, decided
 from refssm.conformance.judging.expected import expect
+from refssm.conformance.standard import Standard
 from refssm.presets.catalog import presets_of
 
 
@@ -103,6 +105,22 @@ def test_a_loop_over_4096_equal_terms_of_a_gradient_is_still_inaccurate():
     dv = np.add.accumulate(np.broadcast_to(dk, (2, l)), axis=-1)[:, -1]
     _, again = ratios([dv], gauged[:1], 2.0**-24)
     assert again > standard.C
+
+
+@pytest.mark.parametrize(("off", "grades"), [(2.0**-35, "A"), (2.0**-10, "CF")])
+def test_a_sum_that_is_0_in_our_programs_by_luck_is_measured_again(off, grades):
+    """Nodes at z and z* cancel exactly if they are summed alike: seen as dP = 2⁻³⁵ for 0."""
+    op = operator_named("dplr_kernel_aliased_real")
+    w = np.array([-0.07297255, -8.694831], np.complex64)
+    low_rank, B = np.full((2, 1), 0.5, np.complex64), np.full(2, 7j, np.complex64)
+    C = np.array([-536.65564 + 545.72577j, -9.6741633e-07 - 7.3727006e-06j], np.complex64)
+    dk = (np.arange(5) == 0).astype(np.float32)
+    case = [dk, w, low_rank, low_rank, B, C, np.float32(2.0**-6)]
+    dP = expect(op, case, {"l": 5}, op.bare_vjp)[1]
+    error, judged = np.array([[off], [0]]), np.ones((2, 1), bool)
+    assert off > MORE * standard.C * 2.0**-24 * dP.k0.max()
+    bounds = decided(dP, Standard.of(np.complex64), np.dtype(np.complex64), error, judged)
+    assert bounds.grade(error, judged) in grades
 
 
 def test_sums_and_products_in_order_are_those_of_loops():
