@@ -107,6 +107,7 @@ def examples(draw, op: Operator, dtype, *, maps=(), textures=(), mixed=True, max
     knobs = {n: draw(_knobs(d, dtype, maps, textures, mixed)) for n, d in op.inputs.items()}
     statics = {name: core[name] for name in op.static if name in core}
     statics |= {name: draw(st.sampled_from(c.values)) for name, c in op.parameters.items()}
+    statics = op.fitted(statics, core)
     return Example(op, dtype, shapes, knobs, statics, draw(st.integers(0, 2**32 - 2)))
 
 

@@ -199,6 +199,14 @@ from refssm.convolution import (
     short_convolution_stateful_vjp as short_convolution_stateful_vjp,
     short_convolution_step as short_convolution_step,
     short_convolution_step_vjp as short_convolution_step_vjp,
+    causal_conv1d as causal_conv1d,
+    causal_conv1d_vjp as causal_conv1d_vjp,
+    causal_conv1d_packed as causal_conv1d_packed,
+    causal_conv1d_packed_vjp as causal_conv1d_packed_vjp,
+    causal_conv1d_stateful as causal_conv1d_stateful,
+    causal_conv1d_stateful_vjp as causal_conv1d_stateful_vjp,
+    causal_conv1d_step as causal_conv1d_step,
+    causal_conv1d_step_vjp as causal_conv1d_step_vjp,
 )
 from refssm.scan import (
     linear_scan as linear_scan,
@@ -333,6 +341,12 @@ from refssm.norms import (
     batch_norm as batch_norm,
     batch_norm_fixed as batch_norm_fixed,
     batch_norm_vjp as batch_norm_vjp,
+    rms_norm_gated as rms_norm_gated,
+    rms_norm_gated_vjp as rms_norm_gated_vjp,
+    gated_rms_norm as gated_rms_norm,
+    gated_rms_norm_vjp as gated_rms_norm_vjp,
+    l2_norm as l2_norm,
+    l2_norm_vjp as l2_norm_vjp,
 )
 
 __version__: str

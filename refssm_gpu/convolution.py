@@ -13,6 +13,10 @@ import numpy as np
 from refssm.convolution import (
     BIDIRECTIONAL_CONVOLUTION,
     BIDIRECTIONAL_CONVOLUTION_SHIFTED,
+    CAUSAL_CONV1D,
+    CAUSAL_CONV1D_PACKED,
+    CAUSAL_CONV1D_STATEFUL,
+    CAUSAL_CONV1D_STEP,
     CAUSAL_CONVOLUTION,
     CAUSAL_CONVOLUTION_DIRECT,
     CIRCULAR_CONVOLUTION,
@@ -21,6 +25,7 @@ from refssm.convolution import (
     SHORT_CONVOLUTION_STATEFUL,
     SHORT_CONVOLUTION_STEP,
 )
+from refssm_gpu._algebra.activations import silu, silu_slope
 from refssm_gpu._algebra.parts import along, batch_of, conj
 from refssm_gpu._algebra.transforms import good_length, half_spectrum, real_signal
 from refssm_gpu._launching.arrays import (
@@ -259,6 +264,10 @@ def _lags(u, k, resets):
 @mirror(SHORT_CONVOLUTION_PACKED)
 def short_convolution_packed(u, k, resets):
     """One pass over the signal for each tap."""
+    return _packed(u, k, resets)
+
+
+def _packed(u, k, resets):
     xp, l = namespace(u), u.shape[-1]
     shape = np.broadcast_shapes(u.shape[:-1], k.shape[:-1], resets.shape[:-1])
     y = xp.zeros((*shape, l), dtype=common(u, k))
@@ -270,6 +279,10 @@ def short_convolution_packed(u, k, resets):
 @mirror(SHORT_CONVOLUTION_PACKED)
 def short_convolution_packed_vjp(dy, u, k, resets):
     """Two passes for each tap."""
+    return *_packed_back(dy, u, k, resets), None
+
+
+def _packed_back(dy, u, k, resets):
     xp, l, kind = namespace(u), u.shape[-1], common(dy, u, k)
     du = xp.zeros(dy.shape, dtype=kind)
     dk = xp.zeros((*dy.shape[:-1], k.shape[-1]), dtype=kind)
@@ -277,7 +290,7 @@ def short_convolution_packed_vjp(dy, u, k, resets):
         late = xp.where(same, dy[..., j:], 0)
         du[..., : l - j] += k[..., j, None].conj() * late
         dk[..., j] = xp.where(same, u[..., : l - j].conj() * dy[..., j:], 0).sum(-1)
-    return *unbroadcast_each((du, dk), (u, k)), None
+    return unbroadcast_each((du, dk), (u, k))
 
 
 @mirror(SHORT_CONVOLUTION_STATEFUL, WITH_HALVES)
@@ -312,3 +325,70 @@ def causal_convolution_direct(u, k):
 @mirror(CAUSAL_CONVOLUTION_DIRECT, WITH_HALVES)
 def causal_convolution_direct_vjp(dy, u, k):
     return unbroadcast_each(_direct_back(dy, u, k)[:2], (u, k))
+
+
+# With a bias and SiLU: the same launches, and array code after or before them
+
+
+def _back(dy, sums, bias):
+    """The cotangent of the sums, and the gradient of the bias."""
+    g = dy * silu_slope(sums + bias[..., None])
+    return g, unbroadcast(namespace(g).sum(g, axis=-1), bias)
+
+
+@mirror(CAUSAL_CONV1D)
+def causal_conv1d(u, k, bias):
+    return silu(_direct(u, k) + bias[..., None])
+
+
+@mirror(CAUSAL_CONV1D)
+def causal_conv1d_vjp(dy, u, k, bias):
+    g, dbias = _back(dy, _direct(u, k), bias)
+    return *_of_whole(g, u, k), dbias
+
+
+def _of_whole(g, u, k, s0=None, ds=None):
+    """Gradients of u, k and the state if there is one; the bias may have axes that these lack."""
+    given = (u, k) if s0 is None else (u, k, s0)
+    found = _direct_back(g, along(u, g.shape[:-1], 1), k, s0, ds)[: len(given)]
+    return unbroadcast_each(found, given)
+
+
+@mirror(CAUSAL_CONV1D_PACKED)
+def causal_conv1d_packed(u, k, bias, resets):
+    return silu(_packed(u, k, resets) + bias[..., None])
+
+
+@mirror(CAUSAL_CONV1D_PACKED)
+def causal_conv1d_packed_vjp(dy, u, k, bias, resets):
+    g, dbias = _back(dy, _packed(u, k, resets), bias)
+    return *_packed_back(g, u, k, resets), dbias, None
+
+
+@mirror(CAUSAL_CONV1D_STATEFUL)
+def causal_conv1d_stateful(u, k, bias, s0):
+    y = silu(_direct(u, k, s0) + bias[..., None])
+    return y, along(_newest(u, k, s0), y.shape[:-1], 1)
+
+
+@mirror(CAUSAL_CONV1D_STATEFUL)
+def causal_conv1d_stateful_vjp(dy, ds, u, k, bias, s0):
+    g, dbias = _back(dy, _direct(u, k, s0), bias)
+    du, dk, ds0 = _of_whole(g, u, k, s0, ds)
+    return du, dk, dbias, ds0
+
+
+@mirror(CAUSAL_CONV1D_STEP)
+def causal_conv1d_step(u, k, bias, s):
+    """A convolution of length 1."""
+    u = u[..., None]
+    y = silu(_direct(u, k, s)[..., 0] + bias)
+    return y, along(_newest(u, k, s), y.shape, 1)
+
+
+@mirror(CAUSAL_CONV1D_STEP)
+def causal_conv1d_step_vjp(dy, ds_next, u, k, bias, s):
+    u = u[..., None]
+    g, dbias = _back(dy[..., None], _direct(u, k, s), bias)
+    du, dk, ds = _of_whole(g, u, k, s, ds_next)
+    return du[..., 0], dk, dbias, ds

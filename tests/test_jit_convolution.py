@@ -11,10 +11,11 @@ import pytest
 import refssm
 from refssm.jit import convolution
 from refssm.jit._compiling import threads
+from refssm.jit.convolution import whole
 
 BATCHES = {
     "one row": ((), ()),
-    "more rows than a step": ((2 * convolution.ROWS + 3,), (2 * convolution.ROWS + 3,)),
+    "more rows than a step": ((2 * whole.ROWS + 3,), (2 * whole.ROWS + 3,)),
     "one kernel for all": ((3, 19), (19,)),
     "one signal for all": ((1, 5), (4, 1)),
     "a kernel of its own axis": ((3, 1, 7), (2, 7)),
@@ -49,8 +50,8 @@ def test_every_row_is_convolved_with_its_own_kernel(batches, dtype):
 
 def test_a_window_that_is_left_out_is_seen(monkeypatch):
     """The check itself: the last rows are forgotten."""
-    whole = convolution._windows
-    monkeypatch.setattr(convolution, "_windows", lambda batch: whole(batch)[:-1])
+    whole = whole._windows
+    monkeypatch.setattr(whole, "_windows", lambda batch: whole(batch)[:-1])
     monkeypatch.setattr(np, "empty", np.zeros)
     with pytest.raises(AssertionError):
         test_every_row_is_convolved_with_its_own_kernel(BATCHES["more rows than a step"], "f8")

@@ -288,8 +288,19 @@ class Operator:
                 )
                 msg = f"`{name}` has {dim}={sizes[dim]}, wanted {wanted}"
                 raise ValueError(f"{self}: {msg} for {dim[1:]}={sizes[dim[1:]]} ({self.signature})")
+        for name, domain in self.parameters.items():
+            value = statics.get(name, self.defaults.get(name))
+            if not domain.fits(value, sizes):
+                dim = getattr(domain, "divides", "")
+                msg = f"{self}: `{name}` must divide {dim}={sizes[dim]}, got {value!r}"
+                raise ValueError(msg)
         self.batch_shape(*arrays)
         return sizes
+
+    def fitted(self, statics: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+        """The keywords; one that must divide a size is that size where it does not divide it."""
+        known = self.parameters
+        return {n: known[n].fitted(v, sizes) if n in known else v for n, v in statics.items()}
 
     def batch_shape(self, *arrays: np.ndarray) -> tuple[int, ...]:
         """The broadcast leading axes of `arrays`."""
@@ -324,5 +335,5 @@ def _output_types(op: Operator, types) -> tuple[np.dtype, ...]:
     ]
     with np.errstate(all="ignore"):
         simplest = {name: domain.values[0] for name, domain in op.parameters.items()}
-        y = op.reference(*halves, **dict.fromkeys(op.static, 1) | simplest)
+        y = op.reference(*halves, **dict.fromkeys(op.static, 1) | op.fitted(simplest, one))
     return tuple(a.dtype for a in several(y))

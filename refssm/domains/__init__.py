@@ -51,6 +51,7 @@ from refssm.domains.memories import (
     scales,
     settling_matrices,
 )
+from refssm.domains.norms import channel_groups, features, floors, norm_weights
 from refssm.domains.recurrences import (
     biases,
     chunk_sizes,
@@ -72,7 +73,16 @@ from refssm.domains.recurrences import (
     step_sizes,
     transitions,
 )
-from refssm.domains.signals import decays, impulse_responses, signals, states, taps, waveforms
+from refssm.domains.signals import (
+    channel_biases,
+    decays,
+    impulse_responses,
+    real_taps,
+    signals,
+    states,
+    taps,
+    waveforms,
+)
 from refssm.domains.systems import (
     coefficients,
     damped_modes,
@@ -111,6 +121,8 @@ __all__ = [
     "biases",
     "block_counts",
     "block_orders",
+    "channel_biases",
+    "channel_groups",
     "chunk_sizes",
     "coefficients",
     "complex_entries",
@@ -130,9 +142,11 @@ __all__ = [
     "exponents",
     "exponents_of_laguerre",
     "fading_rates",
+    "features",
     "filter_counts",
     "filter_lengths",
     "fixed_decays",
+    "floors",
     "fractions",
     "frequencies",
     "gains",
@@ -162,6 +176,7 @@ __all__ = [
     "mode_orders",
     "modes",
     "nodes",
+    "norm_weights",
     "orders",
     "outer_points",
     "places",
@@ -172,6 +187,7 @@ __all__ = [
     "rates",
     "real_matrices",
     "real_signals",
+    "real_taps",
     "recency_powers",
     "recency_rates",
     "recurrent_weights",

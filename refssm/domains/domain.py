@@ -92,12 +92,23 @@ class Counts:
     wanted: str = "an integer >= 1"
     multiple: int = 1  # all are multiples of this
     at_most: str = ""  # the other keyword that is an upper limit
+    divides: str = ""  # the core dimension that it divides; None is all of it
 
     def admits(self, value, beside: Mapping = NOTHING) -> bool:
         """True if the argument may be `value` together with the other keywords `beside`."""
+        if self.divides and value is None:
+            return True
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         fits = whole and value <= beside.get(self.at_most, value)
         return bool(fits and value >= 1 and value % self.multiple == 0)
+
+    def fits(self, value, sizes: Mapping) -> bool:
+        """True if `value` divides its core dimension."""
+        return not self.divides or value is None or sizes[self.divides] % value == 0
+
+    def fitted(self, value, sizes: Mapping):
+        """`value`, or all of the core dimension that it does not divide."""
+        return value if self.fits(value, sizes) else sizes[self.divides]
 
 
 @dataclass(frozen=True)
@@ -119,6 +130,16 @@ class Numbers:
         del beside
         real = isinstance(value, int | float | np.integer | np.floating)
         return bool(real and not isinstance(value, bool) and self.least <= value <= self.largest)
+
+    def fits(self, value, sizes: Mapping) -> bool:
+        """True: no core dimension limits a real number."""
+        del value, sizes
+        return True
+
+    def fitted(self, value, sizes: Mapping):
+        """`value` itself."""
+        del sizes
+        return value
 
 
 Static = Counts | Numbers

@@ -1,5 +1,7 @@
 """Domains of signals, of time-varying decays, and of states."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from refssm.domains.domain import SIGNAL_TEXTURES, WAVE_TEXTURES, Domain
@@ -62,6 +64,23 @@ taps = Domain(
     tame=signals.tame,
     textures=WAVE_TEXTURES,
     padded=True,
+)
+
+real_taps = replace(
+    taps,
+    summary="taps, always real: magnitudes 1e-6 to 1e3, constant, exact integers, one of them",
+    kind="real",
+)
+
+channel_biases = Domain(
+    summary="a bias for each channel: 0, −½ to ½ as PyTorch starts, −30 to 30; real",
+    maps={
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+        "usual": lambda a, b: a - 0.5 + 0j,
+        "wide": lambda a, b: 60 * a - 30 + 0j,
+    },
+    tame=("zero", "usual"),
+    kind="real",
 )
 
 states = Domain(

@@ -1,5 +1,7 @@
 """Enclosures for refssm.convolution, as coefficients of products of polynomials."""
 
+from flint import acb
+
 from refssm.enclosure.algebra import product
 
 
@@ -56,3 +58,31 @@ def short_convolution_step(u, k, s):
     if not k:
         return 0 * u, []
     return sum((k_j * x for k_j, x in zip(k[1:], past, strict=False)), k[0] * u), [*s[1:], u]
+
+
+def causal_conv1d(u, k, bias):
+    """silu of the coefficients of u(x) k(x) + bias/(1 − x)."""
+    return _activated(short_convolution(u, k), bias)
+
+
+def causal_conv1d_packed(u, k, bias, resets):
+    """The same, up to the lag where the sequence begins."""
+    return _activated(short_convolution_packed(u, k, resets), bias)
+
+
+def causal_conv1d_stateful(u, k, bias, s0):
+    """The same after s0; and the last t inputs."""
+    y, s = short_convolution_stateful(u, k, s0)
+    return _activated(y, bias), s
+
+
+def causal_conv1d_step(u, k, bias, s):
+    """The same for one input."""
+    y, s = short_convolution_step(u, k, s)
+    return _activated([y], bias)[0], s
+
+
+def _activated(sums, bias):
+    """a (1 + tanh a/2)/2 for a = Σ + bias."""
+    each = [acb(a + bias) for a in sums]
+    return [a * (1 + (a / 2).tanh()) / 2 for a in each]

@@ -51,3 +51,29 @@ def short_convolution_step(u, k, s):
     """The same for one input."""
     (y,), s_next = short_convolution_stateful([u], k, s)
     return y, s_next
+
+
+def causal_conv1d(u, k, bias):
+    """silu(Σ_{j<t} k_j u_{i−j} + bias)."""
+    return [_silu(a + bias) for a in short_convolution(u, k)]
+
+
+def causal_conv1d_packed(u, k, bias, resets):
+    """The same for each sequence alone."""
+    return [_silu(a + bias) for a in short_convolution_packed(u, k, resets)]
+
+
+def causal_conv1d_stateful(u, k, bias, s0):
+    """The same with s0 before u; and the last t inputs."""
+    a, s = short_convolution_stateful(u, k, s0)
+    return [_silu(a_i + bias) for a_i in a], s
+
+
+def causal_conv1d_step(u, k, bias, s):
+    """The same for one input."""
+    (y,), s_next = causal_conv1d_stateful([u], k, bias, s)
+    return y, s_next
+
+
+def _silu(a):
+    return a / (1 + mp.exp(-a))

@@ -32,6 +32,30 @@ def _short(*states):
     return draw
 
 
+def _activated(*states):
+    """Taps and bias of a Conv1d with one channel a group, as PyTorch starts them."""
+    short, bound = _short(*states), 1 / np.sqrt(TAPS)
+
+    def draw(rng, sizes):
+        over = (sizes["l"],) if "l" in sizes else ()
+        drawn = {"u": initial.normal(rng, over), "bias": rng.uniform(-bound, bound, ())}
+        return {**short(rng, sizes), **drawn}
+
+    return draw
+
+
+def _far_out(*states):
+    """Inputs of ±100 and taps of one sign: most outputs are the sum itself, or 0 but for e^−100."""
+    usual = _activated(*states)
+
+    def draw(rng, sizes):
+        drawn = usual(rng, sizes)
+        signs = rng.choice([-1.0, 1.0], drawn["u"].shape)
+        return {**drawn, "u": 100 * signs, "k": np.abs(drawn["k"])}
+
+    return draw
+
+
 def _padded(*states):
     """Zeros after the first half, as after the end of a sequence: outputs there are exactly 0."""
 
@@ -41,6 +65,13 @@ def _padded(*states):
         return {"u": u, **_short(*states)(rng, sizes)}
 
     return draw
+
+
+def _with_bias(*states):
+    return (
+        Preset("mamba", f"{MAMBA}, with its bias", _activated(*states), {"t": TAPS}),
+        Preset("far-out", f"{MAMBA}, inputs of ±100", _far_out(*states), {"t": TAPS}),
+    )
 
 
 S4D, MAMBA = "a real kernel of S4D-Lin, 64 states", "the short filter of Mamba, 4 taps"
@@ -62,4 +93,8 @@ PRESETS = {
     ),
     "short_convolution_packed": (Preset("mamba", MAMBA, _short(), {"t": TAPS}),),
     "short_convolution_step": (Preset("mamba", MAMBA, _short("s"), {"t": TAPS}),),
+    "causal_conv1d": _with_bias(),
+    "causal_conv1d_packed": _with_bias(),
+    "causal_conv1d_stateful": _with_bias("s0"),
+    "causal_conv1d_step": _with_bias("s"),
 }

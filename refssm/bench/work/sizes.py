@@ -99,7 +99,8 @@ def size_of(op: Operator, which: str, dtype: str = "") -> Size:
     parameters |= dict(row.parameters)
     dtype = dtype or _PAPER.get(op.name, row).dtype or types_of(op)[0]
     batch = {axis: usual[axis] for axis in op.batch_names}
-    return Size(batch, {dim: usual[dim] for dim in core_dims(op)}, parameters, dtype)
+    core = {dim: usual[dim] for dim in core_dims(op)}
+    return Size(batch, core, op.fitted(parameters, core), dtype)
 
 
 def _usual(op: Operator, which: str) -> dict[str, int]:

@@ -41,6 +41,10 @@ class Case:
     parameters: Mapping[str, int | float] = field(default_factory=dict)
     preset: Preset | None = None  # draws the arguments that have no knob
 
+    def __post_init__(self):
+        """A number that must divide a size becomes that size where it does not divide it."""
+        object.__setattr__(self, "parameters", self.op.fitted(self.parameters, self.sizes))
+
     def __str__(self):
         told = [f"preset {self.preset}:"] * (self.preset is not None)
         told += [f"{d}={n}" for d, n in {**self.sizes, **self.parameters}.items()]

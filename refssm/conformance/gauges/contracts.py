@@ -423,7 +423,9 @@ MEASURED = (TRACED, SPECTRUM, FFT, SINGULAR)
 BOTH = frozenset({"bidirectional_convolution", "bidirectional_convolution_shifted"})
 # nor of polynomials of x = 1 − 2s: where single precision has x = 1, double precision rounds x
 OF_LEGENDRE = frozenset(f"hippo_reconstruct_{measure}" for measure in ("legs", "legt", "lmu"))
-DERIVED = BOTH | OF_LEGENDRE | {"dss_softmax_kernel", "hope_transfer", "shift_kernel"}
+# nor of rows divided by their length: a sum of squares has tight bounds, and loops may add in order
+NORMS = frozenset({"rms_norm_gated", "gated_rms_norm", "l2_norm"})
+DERIVED = BOTH | OF_LEGENDRE | {"dss_softmax_kernel", "hope_transfer", "shift_kernel"} | NORMS
 # Their references take one step of Python for each time, and tracked steps take seconds: on longer
 # cases the measured bound holds alone
 STEPPED, LONG = frozenset({"krylov_kernel", "markov_parameters", "hippo_project"}), 128

@@ -9,6 +9,7 @@ from scipy import fft as scipy_fft
 from scipy import signal
 
 from honest import Honest, mirror
+from honest.convolution.activated import IMPLEMENTATIONS as ACTIVATED
 from honest.convolution.around import IMPLEMENTATIONS as AROUND
 from honest.convolution.short import IMPLEMENTATIONS as SHORT
 from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
@@ -120,4 +121,5 @@ IMPLEMENTATIONS = [
     Honest(FFT.name, "torch_fft", torch_fft, needs="torch"),
     *AROUND,
     *SHORT,
+    *ACTIVATED,
 ]

@@ -99,10 +99,10 @@ def from_inputs(sums):
 
 def windows_vjp(dy, u, k):
     """du by a convolution of later cotangents; each tap's gradient by a product with a window."""
-    return _windows_back(dy, None, u, k, np.zeros_like(k))[:2]
+    return windows_back(dy, None, u, k, np.zeros_like(k))[:2]
 
 
-def _windows_back(dy, ds, u, k, s0):
+def windows_back(dy, ds, u, k, s0):
     t, l = k.shape[-1], u.shape[-1]
     past = joined(s0, u)  # u_{-t} … u_{l-1}
     rest = np.zeros_like(dy, shape=t - 1)
@@ -141,7 +141,7 @@ def of_length_one(u, k, s):
 
 def of_length_one_vjp(dy, ds, u, k, s):
     """The gradients of `of_length_one`."""
-    du, dk, ds = _windows_back(dy[..., None], ds, u[..., None], k, s)
+    du, dk, ds = windows_back(dy[..., None], ds, u[..., None], k, s)
     return du[..., 0], dk, ds
 
 
@@ -178,7 +178,7 @@ PACKED = SHORT_CONVOLUTION_PACKED
 IMPLEMENTATIONS = [
     Honest(PLAIN.name, "windows", from_rest(windows), windows_vjp),
     *(Honest(PLAIN.name, sums.__name__, from_rest(sums)) for sums in SUMS),
-    Honest(STATEFUL.name, "windows", from_inputs(windows), _windows_back),
+    Honest(STATEFUL.name, "windows", from_inputs(windows), windows_back),
     *(Honest(STATEFUL.name, sums.__name__, from_inputs(sums)) for sums in SUMS),
     Honest(PACKED.name, "each_sequence", each_sequence(windows), packed_back),
     Honest(PACKED.name, "each_by_numpy", each_sequence(numpy_convolve)),

@@ -123,7 +123,8 @@ def _outcomes(candidate, case, beside_others=False):
     cases = [("", arrays, statics, _before(candidate, case, arrays) if beside_others else None)]
     if op.leading and op.inputs and op.leading not in candidate.between:
         short = shortened(op, arrays, op.leading, 1)
-        cases.append((f"at {op.leading}=1 ", short, statics, short if beside_others else None))
+        fitted = op.fitted(statics, {**case.sizes, op.leading: 1})
+        cases.append((f"at {op.leading}=1 ", short, fitted, short if beside_others else None))
     for bigger, at in large(candidate, case) if beside_others else ():
         given = bigger.arrays
         cases.append((at, given, bigger.statics, _before(candidate, bigger, given)))

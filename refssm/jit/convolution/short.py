@@ -1,31 +1,19 @@
-"""Fast forms of refssm.convolution: sums in Numba, transforms by scipy.fft, rows by rows.
+"""Short convolutions: a few taps over the newest inputs, across SIMD lanes.
 
-pocketfft, a compiled library, computes the transforms; their length is at least 2l − 1, with small
-prime factors. Each thread takes a few rows through all steps, so that spectra stay in its cache.
-
-Short convolutions take four neighbouring taps in one pass, or one, over a part of the signal, with
-time across SIMD lanes: the loops as LLVM's. A register of inputs is loaded once for each tap, and
-the sums of products stay in registers. All signals have adjacent entries; the taps need not. There
-is one kernel for each direction. The inputs before the first one are an array of any length, empty
-at rest, so taps without an input are skipped. A single step is a convolution of length 1.
+Four neighbouring taps are taken in one pass, or one, over a part of the signal, with time across
+SIMD lanes: the loops as LLVM's. A register of inputs is loaded once for each tap, and the sums of
+products stay in registers. All signals have adjacent entries; the taps need not. There is one
+kernel for each direction. The inputs before the first one are an array of any length, empty at
+rest, so taps without an input are skipped. A single step is a convolution of length 1.
 """
-
-# pyright: reportOperatorIssue=false
-# (scipy.fft dispatches)
-
-from itertools import product
-from math import prod
 
 import numpy as np
 from numba import types
 from numba.core import cgutils
 from numba.core.extending import intrinsic
-from scipy import fft
 
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.convolution import (
-    CAUSAL_CONVOLUTION,
-    CAUSAL_CONVOLUTION_DIRECT,
     SHORT_CONVOLUTION,
     SHORT_CONVOLUTION_PACKED,
     SHORT_CONVOLUTION_STATEFUL,
@@ -34,124 +22,7 @@ from refssm.convolution import (
 from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
-from refssm.jit._compiling.threads import over_threads
 from refssm.jit._vectors.rows import Entries, adjacent, bit
-
-ROWS = 8  # that pocketfft transforms together, one in each SIMD lane
-
-
-@part
-def _summed(u, k, y, sums):
-    for i in range(u.size):
-        sums[i] = 0
-    for j in range(u.size):
-        for i in range(u.size - j):
-            sums[j + i] += sums.dtype.type(k[i]) * u[j]
-    for i in range(u.size):
-        y[i] = sums[i]
-
-
-@gufunc("(l),(l)->(l)", kinds=("f4", "f8"))
-def _real_sums(u, k, y):
-    _summed(u, k, y, np.empty(u.size, np.float64))
-
-
-@gufunc("(l),(l)->(l)", kinds=("c8", "c16"))
-def _complex_sums(u, k, y):
-    _summed(u, k, y, np.empty(u.size, np.complex128))
-
-
-@mirror(CAUSAL_CONVOLUTION_DIRECT)
-def causal_convolution_direct(u, k):
-    """Single precision is summed in double."""
-    return (_complex_sums if np.result_type(u, k).kind == "c" else _real_sums)(u, k)
-
-
-@mirror(CAUSAL_CONVOLUTION_DIRECT)
-def causal_convolution_direct_vjp(dy, u, k):
-    """The same sum, time reversed."""
-    backwards = dy[..., ::-1]
-    du = causal_convolution_direct(backwards, k.conj())[..., ::-1]
-    dk = causal_convolution_direct(backwards, u.conj())[..., ::-1]
-    return unbroadcast_each((du, dk), (u, k))
-
-
-class _Transform:
-    """Transforms of `dtype`, long enough that l steps do not wrap around."""
-
-    def __init__(self, l: int, dtype):
-        self.l, self.dtype, real = l, np.dtype(dtype), np.dtype(dtype).kind != "c"
-        self.n = fft.next_fast_len(2 * l - 1, real=real)
-        self.forth, self.back = (fft.rfft, fft.irfft) if real else (fft.fft, fft.ifft)
-
-    def spectrum(self, x):
-        """The spectrum of some rows, on this thread."""
-        return self.forth(x.astype(self.dtype, copy=False), self.n, workers=1)
-
-    def signal(self, spectrum):
-        """The first l steps of the rows with this spectrum, which is overwritten."""
-        return self.back(spectrum, self.n, overwrite_x=True, workers=1)[..., : self.l]
-
-    def spectra(self, x, batch):
-        """The spectrum of x at a window of the batch; rows that several share are transformed
-        once."""
-        own = x.shape[:-1]
-        if prod(own) == prod(batch):
-            rows = x.reshape(*batch, self.l)
-            return lambda window: self.spectrum(rows[window])
-        length = self.n // 2 + 1 if self.dtype.kind == "f" else self.n
-        whole = np.empty((*own, length), np.result_type(self.dtype, np.complex64))
-
-        def transform(window):
-            whole[window] = self.spectrum(x[window])
-
-        over_threads(transform, _windows(own))
-        shared = np.broadcast_to(whole, (*batch, whole.shape[-1]))
-        return lambda window: shared[window]
-
-
-def _windows(batch):
-    """Indices of a few rows each, which together are the whole batch."""
-    if not batch:
-        return [()]
-    axis = batch.index(max(batch))
-    along = [[*range(length)] for length in batch]
-    along[axis] = [slice(i, i + ROWS) for i in range(0, batch[axis], ROWS)]
-    return [*product(*along)]
-
-
-@mirror(CAUSAL_CONVOLUTION)
-def causal_convolution(u, k):
-    l, common = u.shape[-1], np.result_type(u, k)
-    batch = np.broadcast_shapes(u.shape[:-1], k.shape[:-1])
-    y = np.empty((*batch, l), common)
-    if y.size:
-        transform = _Transform(l, common)
-        U, K = (transform.spectra(x, batch) for x in (u, k))
-
-        def convolve(window):
-            y[window] = transform.signal(U(window) * K(window))
-
-        over_threads(convolve, _windows(batch))
-    return y
-
-
-@mirror(CAUSAL_CONVOLUTION)
-def causal_convolution_vjp(dy, u, k):
-    """Three transforms forth and two back."""
-    l, common, batch = u.shape[-1], np.result_type(dy, u, k), dy.shape[:-1]
-    du, dk = np.empty(dy.shape, common), np.empty(dy.shape, common)
-    if dy.size:
-        transform = _Transform(l, common)
-        DY, U, K = (transform.spectra(x, batch) for x in (dy, u, k))
-
-        def pull_back(window):
-            spectrum = DY(window)
-            du[window] = transform.signal(spectrum * K(window).conj())
-            dk[window] = transform.signal(spectrum * U(window).conj())
-
-        over_threads(pull_back, _windows(batch))
-    return unbroadcast_each((du, dk), (u, k))
 
 
 def _array(context, builder, signature, values, i):
@@ -276,7 +147,7 @@ def _past_added(k, s0, y):
 
 
 @gufunc("(l),(t),(s)->(l)")
-def _convolved(u, k, s0, y):
+def convolved(u, k, s0, y):
     """y_i = Σ_j k_j u_{i−j}, with u_{−1}, … u_{−s} from s0, the newest last."""
     l, t, x, j = u.size, k.size, _vector(u), 0
     if t == 0:
@@ -308,7 +179,7 @@ def _pairwise(terms, left):
 
 
 @gufunc("(l),(l),(t),(s)->(l),(t),(s)")
-def _convolved_back(dy, u, k, s0, du, dk, ds0):
+def convolved_back(dy, u, k, s0, du, dk, ds0):
     """du_i = Σ_j k_j* dy_{i+j}, dk_j = Σ_i u_i* dy_{i+j}, and du_{−1}, … du_{−s} as ds0."""
     l, t, s, x, later, past = u.size, k.size, s0.size, _vector(u), _vector(dy), _vector(s0)
     tiles = (l + TILE - 1) // TILE
@@ -341,12 +212,12 @@ def _convolved_back(dy, u, k, s0, du, dk, ds0):
         j += taps
 
 
-def _rest(u):
+def rest(u):
     """The empty array of inputs before the first."""
     return u[..., :0]
 
 
-def _newest(u, k, s0):
+def newest(u, k, s0):
     """The last t inputs: a copy with all batch axes."""
     l, t = u.shape[-1], k.shape[-1]
     batch = np.broadcast_shapes(u.shape[:-1], k.shape[:-1], s0.shape[:-1])
@@ -356,17 +227,17 @@ def _newest(u, k, s0):
 
 @mirror(SHORT_CONVOLUTION)
 def short_convolution(u, k):
-    return _convolved(u, k, _rest(u))
+    return convolved(u, k, rest(u))
 
 
 @mirror(SHORT_CONVOLUTION)
 def short_convolution_vjp(dy, u, k):
-    du, dk, _ = _convolved_back(dy, u, k, _rest(u))
+    du, dk, _ = convolved_back(dy, u, k, rest(u))
     return unbroadcast_each((du, dk), (u, k))
 
 
 @gufunc("(l),(t),(l)->(l)", flag=2)
-def _packed(u, k, resets, y):
+def packed(u, k, resets, y):
     """Σ_j k_j u_{i−j} over the inputs since the last reset."""
     since = 0
     for i in range(u.size):
@@ -377,7 +248,7 @@ def _packed(u, k, resets, y):
 
 
 @gufunc("(l),(l),(t),(l)->(l),(t)", flag=3)
-def _packed_back(dy, u, k, resets, du, dk):
+def packed_back(dy, u, k, resets, du, dk):
     """du_{i−j} += k_j* dy_i and dk_j += u_{i−j}* dy_i, over the same pairs.
 
     The sums dk are blocks of BLOCK terms each: one after the other, l terms lose l roundings.
@@ -398,27 +269,27 @@ def _packed_back(dy, u, k, resets, du, dk):
 
 @mirror(SHORT_CONVOLUTION_PACKED)
 def short_convolution_packed(u, k, resets):
-    return _packed(u, k, resets)
+    return packed(u, k, resets)
 
 
 @mirror(SHORT_CONVOLUTION_PACKED)
 def short_convolution_packed_vjp(dy, u, k, resets):
-    return *unbroadcast_each(_packed_back(dy, u, k, resets), (u, k)), None
+    return *unbroadcast_each(packed_back(dy, u, k, resets), (u, k)), None
 
 
 @mirror(SHORT_CONVOLUTION_STATEFUL)
 def short_convolution_stateful(u, k, s0):
-    return _convolved(u, k, s0), _newest(u, k, s0)
+    return convolved(u, k, s0), newest(u, k, s0)
 
 
 @mirror(SHORT_CONVOLUTION_STATEFUL)
 def short_convolution_stateful_vjp(dy, ds, u, k, s0):
-    return _pulled_back(dy, ds, u, k, s0)
+    return pulled_back(dy, ds, u, k, s0)
 
 
-def _pulled_back(dy, ds, u, k, s0):
+def pulled_back(dy, ds, u, k, s0):
     """Gradients of the outputs and of the last inputs."""
-    du, dk, ds0 = _convolved_back(dy, u, k, s0)
+    du, dk, ds0 = convolved_back(dy, u, k, s0)
     l, t = u.shape[-1], k.shape[-1]
     kept = min(l, t)  # this many of the last inputs are in u, the others in s0
     du, ds0 = (c.astype(np.result_type(c, ds), copy=False) for c in (du, ds0))
@@ -431,10 +302,10 @@ def _pulled_back(dy, ds, u, k, s0):
 def short_convolution_step(u, k, s):
     """A convolution of length 1."""
     u = u[..., None]
-    return _convolved(u, k, s)[..., 0], _newest(u, k, s)
+    return convolved(u, k, s)[..., 0], newest(u, k, s)
 
 
 @mirror(SHORT_CONVOLUTION_STEP)
 def short_convolution_step_vjp(dy, ds_next, u, k, s):
-    du, dk, ds = _pulled_back(dy[..., None], ds_next, u[..., None], k, s)
+    du, dk, ds = pulled_back(dy[..., None], ds_next, u[..., None], k, s)
     return du[..., 0], dk, ds
