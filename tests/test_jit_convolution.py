@@ -50,8 +50,8 @@ def test_every_row_is_convolved_with_its_own_kernel(batches, dtype):
 
 def test_a_window_that_is_left_out_is_seen(monkeypatch):
     """The check itself: the last rows are forgotten."""
-    whole = whole._windows
-    monkeypatch.setattr(whole, "_windows", lambda batch: whole(batch)[:-1])
+    windows = whole._windows
+    monkeypatch.setattr(whole, "_windows", lambda batch: windows(batch)[:-1])
     monkeypatch.setattr(np, "empty", np.zeros)
     with pytest.raises(AssertionError):
         test_every_row_is_convolved_with_its_own_kernel(BATCHES["more rows than a step"], "f8")

@@ -13,8 +13,9 @@ def rms_norm_gated(x, z, w, *, eps):
 def gated_rms_norm(x, z, w, *, eps, group):
     """The same without the gate, for x z (1 + tanh z/2)/2 and each group of channels."""
     s = [_silu(c) * a for a, c in zip(x, z, strict=True)]
-    parts = [_normal(s[i : i + group], eps) for i in range(0, len(s), group)]
-    return [b * a for b, a in zip(w, sum(parts, []), strict=True)]
+    starts = range(0, len(s), group)
+    normed = [a for i in starts for a in _normal(s[i : i + group], eps)]
+    return [b * a for b, a in zip(w, normed, strict=True)]
 
 
 def l2_norm(x, *, eps):

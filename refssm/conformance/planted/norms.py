@@ -95,13 +95,6 @@ def _not_rooted(m, eps):
     return 1 / (m + m.dtype.type(eps))
 
 
-def _newton(m, eps):
-    """One step from an estimate of 8 bits, as an instruction for 1/√x gives."""
-    whole = m + m.dtype.type(eps)
-    first = bfloat16(1 / np.sqrt(whole))
-    return first * (1.5 - 0.5 * whole * first * first).astype(m.dtype)
-
-
 def _of_absolute(s, count):
     """(Σ |s|/count)²."""
     return (np.abs(s).sum(-1, keepdims=True) / s.dtype.type(count)) ** 2
@@ -173,7 +166,6 @@ ROOTS = (
     ("root_missing", "1/(mean + ε)", _not_rooted),
     ("root_in_bfloat16", "1/√ rounded to bfloat16", lambda m, eps: bfloat16(over_root(m, eps))),
     ("root_in_float16", "1/√ rounded to float16", lambda m, eps: float16(over_root(m, eps))),
-    ("root_by_one_step", "1/√ by one step of Newton from 8 bits", _newton),
 )
 MEANS = (
     ("of_absolute_values", "the mean of moduli", _of_absolute),

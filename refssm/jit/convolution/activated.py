@@ -1,4 +1,4 @@
-"""Short convolutions with a bias and SiLU: the kernels of short convolutions, and a pass after them.
+"""Short convolutions with a bias and SiLU: their kernels, and a pass after them.
 
 The pass adds the bias and applies SiLU in place, one row after the other; the gradient goes back
 through it to the convolution's own.
