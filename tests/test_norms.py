@@ -208,5 +208,6 @@ def test_the_judge_draws_groups_that_divide_the_channels():
         groups.add(x.shape[-1] // group)
         return GATED_RMS_NORM.reference(x, z, w, eps=eps, group=group)
 
-    assert all(result.ok for result in judged(GATED_RMS_NORM.name, norm, "value"))
+    (result,) = judged(GATED_RMS_NORM.name, norm, "value")
+    assert result.verdict == "pass"
     assert len(groups) > 3
