@@ -1,5 +1,7 @@
 """Facts of short convolutions with a bias and SiLU: beside the parts, starts, states, gradients."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -78,7 +80,7 @@ def test_packed_sequences_are_those_of_each_alone(role, l, t):
     resets = np.random.default_rng(3).random(l) < 0.3
     y = CAUSAL_CONV1D_PACKED.implementation(role)(u, k, bias, resets)
     cuts = [0, *(np.flatnonzero(resets[1:]) + 1), l]
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         alone = CAUSAL_CONV1D.implementation(role)(u[start:end], k, bias)
         assert np.array_equal(y[start:end], alone), start
 

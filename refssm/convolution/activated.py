@@ -57,7 +57,7 @@ CAUSAL_CONV1D = Operator(
     tags=(
         "causal_conv1d_fn activation silu",
         "causal_conv1d_ref bias silu",
-        "ShortConvolution",
+        "fla ShortConvolution",
         "Mamba conv1d with silu",
     ),
 )

@@ -72,6 +72,10 @@ _PAPER |= {
     "vandermonde_kernel": _KERNEL,
     "dplr_kernel_aliased": _PAPER["dplr_kernel"],
     "ssd_recurrent": _Row(_HEADS),
+    "causal_conv1d": _PAPER["short_convolution"],
+    "rms_norm_gated": _Row({"n": 128}),
+    "gated_rms_norm": _Row({"l": 1024, "n": 2048}, parameters={"group": 256}),
+    "l2_norm": _Row({"n": 128}),
 }
 
 # every letter of the catalog; `matrix` for dimensions in which the work is cubic
