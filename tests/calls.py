@@ -46,8 +46,9 @@ def times(arrays, factors):
 
 
 def statics(op, size=3):
-    """A value for every keyword argument: a size, or its simplest number."""
+    """A value for every keyword argument: a size, its simplest number, or a divisor of any size."""
     numbers = {n: d.values[0] for n, d in op.parameters.items() if isinstance(d, Numbers)}
+    numbers |= {n: 1 for n, d in op.parameters.items() if getattr(d, "divides", "")}
     return dict.fromkeys(op.static, size) | numbers
 
 

@@ -17,6 +17,7 @@ from refssm.conformance.diagnosis.shrinking import simplified
 from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.domains import decays, signals, transitions
 from refssm.krylov import KRYLOV_KERNEL
+from refssm.norms import GATED_RMS_NORM
 from refssm.scan import LINEAR_SCAN
 
 
@@ -41,7 +42,9 @@ def test_cases_are_of_the_declared_sizes_types_and_batch_axes(op):
     for case in drawn(op, "complex64"):
         assert np.prod([*case.sizes.values(), *case.batch.values()]) <= ENTRIES
         assert set(case.sizes.values()) <= {*SIZES, *(LONG if op.static else ())}
-        assert all(n in op.parameters[name].values for name, n in case.parameters.items())
+        for name, value in case.parameters.items():
+            whole = case.sizes.get(getattr(op.parameters[name], "divides", ""))
+            assert value in {*op.parameters[name].values, whole}
         assert set(case.statics) == set(op.static)
         op.sizes(*case.arrays, **case.statics)
         for a, domain in zip(case.arrays, op.inputs.values(), strict=True):
@@ -50,6 +53,20 @@ def test_cases_are_of_the_declared_sizes_types_and_batch_axes(op):
             assert a.dtype in kinds
             assert domain.kind != "complex" or a.dtype == np.complex64
             assert np.isfinite(a).all()
+
+
+def test_a_number_that_must_divide_a_size_does_after_every_change_of_the_size():
+    seen = [c for seed in range(4) for c in drawn(GATED_RMS_NORM, seed=seed)]
+    groups = {c.sizes["n"] // c.parameters["group"] for c in seen}
+    assert {1, 2, 4} <= groups
+    assert max(groups) >= 64
+    for case in seen:
+        for n in (1, 7, 60, case.sizes["n"]):
+            smaller = replace(case, sizes={"n": n})
+            assert n % smaller.parameters["group"] == 0
+            GATED_RMS_NORM.sizes(*smaller.arrays, **smaller.statics)
+    one = replace(seen[0], sizes={"n": 12}, parameters={"eps": 1.0, "group": 5})
+    assert one.parameters == {"eps": 1.0, "group": 12}
 
 
 def test_many_lengths_and_every_map_are_reached():
