@@ -156,11 +156,11 @@ def torch_conv1d(u, k, bias):
 
     t, l, batch = k.shape[-1], u.shape[-1], np.broadcast_shapes(u.shape[:-1], k.shape[:-1])
     kind = np.result_type(u, k, bias)
-    rows = [torch.from_numpy(np.array(np.broadcast_to(u, (*batch, l)), kind).reshape(1, -1, l))]
+    rows = np.broadcast_to(u, (*batch, l)).reshape(1, -1, l)
     taps = np.broadcast_to(k[..., ::-1], (*batch, t)).reshape(-1, 1, t)
     each = np.broadcast_to(bias, batch).reshape(-1)
-    rows += [torch.from_numpy(np.array(a, kind)) for a in (taps, each)]
-    y = F.silu(F.conv1d(*rows, padding=t - 1, groups=rows[0].shape[1])[..., :l])
+    x, weight, b = (torch.from_numpy(np.array(a, kind)) for a in (rows, taps, each))
+    y = F.silu(F.conv1d(x, weight, b, padding=t - 1, groups=rows.shape[1])[..., :l])
     return y.numpy().reshape(*batch, l)
 
 
