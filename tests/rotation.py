@@ -1,11 +1,11 @@
 """Which tests a run takes. Marks are given here, and pytest's `-m` chooses by them.
 
-    make test       -m short                  every fact, of each list of parameters one sixth
-    make test-turn  -m "turn and not short"   one twelfth of the rest
+    make test       -m short                  every fact, of each list of parameters one twelfth
+    make test-turn  -m "turn and not short"   one part in 24 of the rest
     make test-all                             every item
 
-Which part is `REFSSM_ROTATION`, 0 to 11; by default it follows from the commit. An item has the
-same turn on every machine, so twelve runs with twelve values take every item. `.ci/run` runs this
+Which part is `REFSSM_ROTATION`, 0 to 23; by default it follows from the commit. An item has the
+same turn on every machine, so 24 runs with 24 values take every item. `.ci/run` runs this
 file to print the number before anything is installed.
 """
 
@@ -15,17 +15,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-TURNS = 12
-SIXTHS = 6  # of lists, in the short run
+TURNS = 24
+TWELFTHS = 12  # of lists, in the short run
 OUTSIDE_TURNS = 3  # for what takes a compiler, a browser or another program
-LISTED = 6  # a test function with more items is a list: the short run takes a sixth of them
-HALVES = 2  # the short run takes half of the kinds of planted bugs, and of honest programs
+LISTED = 6  # a test function with more items is a list: the short run takes a twelfth of them
+THIRDS = 3  # the short run takes a third of the kinds of planted bugs, and of honest programs
 SEEDS = 5  # of honest programs; `make soak` takes 1000
 ROOT = Path(__file__).parents[1]
 
 
 def _of_the_commit(root: Path) -> int:
-    """The commit's hash modulo 12; 0 where there is no git or no commit."""
+    """The commit's hash modulo 24; 0 where there is no git or no commit."""
     command = ["git", "-C", str(root), "rev-parse", "HEAD"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, encoding="ascii")
@@ -47,7 +47,7 @@ ROTATION = rotation(os.environ.get("REFSSM_ROTATION", ""))
 os.environ["REFSSM_ROTATION"] = str(ROTATION)  # for the processes of pytest-xdist
 
 
-def of_turn(name: str, turns: int = SIXTHS) -> bool:
+def of_turn(name: str, turns: int = TWELFTHS) -> bool:
     """Whether it is this item's turn: by a checksum of its name, so that neighbours differ."""
     checksum = hashlib.blake2s(name.encode(), digest_size=4)  # crc32 of two names may be related
     return int.from_bytes(checksum.digest()) % turns == ROTATION % turns
@@ -65,10 +65,10 @@ def _turned(names: list[str]) -> list[str]:
 
 
 def one_of_each_kind(bugs) -> set[str]:
-    """Names of planted bugs: half of the kinds, each in the first operator that has it.
+    """Names of planted bugs: a third of the kinds, each in the first operator that has it.
 
-    A kind is a family and what is wrong; the next rotation has the other half. Each goes through a
-    family in another order.
+    A kind is a family and what is wrong; the next two rotations have the others. Each goes
+    through a family in another order.
     """
     from refssm.catalog import OPERATORS  # `.ci/run` has no refssm yet
 
@@ -79,7 +79,7 @@ def one_of_each_kind(bugs) -> set[str]:
     place = {op: _turned(names).index(op) for names in members.values() for op in names}
     kinds = {}
     for bug in sorted(bugs, key=lambda bug: place[bug.op]):
-        if of_turn(f"{family[bug.op]} {bug.what}", HALVES):
+        if of_turn(f"{family[bug.op]} {bug.what}", THIRDS):
             kinds.setdefault((family[bug.op], bug.what), str(bug))
     return set(kinds.values())
 
@@ -100,7 +100,7 @@ def mark(items) -> None:
             item.add_marker("turn")
         apart = outside or item.get_closest_marker("long")
         listed = count[item.nodeid.partition("[")[0]] > LISTED
-        # another checksum than that of the turns: these have a twelfth of what is left, too
+        # another checksum than that of the turns: these have a part in 24 of what is left, too
         if not apart and (not listed or of_turn(f"listed {name}")):
             item.add_marker("short")
 
@@ -108,8 +108,8 @@ def mark(items) -> None:
 def shares(bugs: int, distinct: int) -> str:
     """What the short run and a turn see of planted bugs and honest programs."""
     return (
-        f"short: {distinct} distinct planted bugs, half of the kinds (of {bugs} bugs in all),"
-        f" honest programs of half of the operators with seed {seed_of_turn()} of {SEEDS} seeds;"
+        f"short: {distinct} distinct planted bugs, a third of the kinds (of {bugs} bugs in all),"
+        f" honest programs of a third of the operators with seed {seed_of_turn()} of {SEEDS} seeds;"
         f" turn: 1/{TURNS} of the other {bugs - distinct} and of the other {SEEDS - 1} seeds"
     )
 
