@@ -113,12 +113,14 @@ class Numbers:
     least: float = -np.inf
     largest: float = np.inf
     close: tuple[float, ...] = ()  # beside values for which programs take shortcuts
+    at_most: str = ""  # the other keyword that is an upper limit
 
     def admits(self, value, beside: Mapping = NOTHING) -> bool:
-        """True if the argument may be `value`, whatever the others are."""
-        del beside
+        """True if the argument may be `value` together with the other keywords `beside`."""
         real = isinstance(value, int | float | np.integer | np.floating)
-        return bool(real and not isinstance(value, bool) and self.least <= value <= self.largest)
+        if not real or isinstance(value, bool):
+            return False
+        return bool(self.least <= value <= min(self.largest, beside.get(self.at_most, value)))
 
 
 Static = Counts | Numbers

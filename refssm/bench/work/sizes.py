@@ -72,6 +72,7 @@ _PAPER |= {
     "vandermonde_kernel": _KERNEL,
     "dplr_kernel_aliased": _PAPER["dplr_kernel"],
     "ssd_recurrent": _Row(_HEADS),
+    "mamba2_scan": _Row(_HEADS),
 }
 
 # every letter of the catalog; `matrix` for dimensions in which the work is cubic
