@@ -50,9 +50,7 @@ class Steps:
         for k in range(len(before) - 1, -1, -1):
             dy_k = at(dy, k, self._axis(self.out))
             given = (dy_k + carried,) if self.only_states else (dy_k, carried)
-            *gradients, carried = self.step_vjp(
-                *given, *self._at(arguments, k), before[k], **taken
-            )
+            *gradients, carried = self.step_vjp(*given, *self._at(arguments, k), before[k], **taken)
             carried = self._kept(carried, resets, k)
             found.insert(0, tuple(gradients))
         start = after if state is None else state

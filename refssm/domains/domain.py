@@ -117,10 +117,15 @@ class Numbers:
 
     def admits(self, value, beside: Mapping = NOTHING) -> bool:
         """True if the argument may be `value` together with the other keywords `beside`."""
-        real = isinstance(value, int | float | np.integer | np.floating)
-        if not real or isinstance(value, bool):
-            return False
-        return bool(self.least <= value <= min(self.largest, beside.get(self.at_most, value)))
+        limit = beside.get(self.at_most, self.largest)
+        beyond = _real(value) and _real(limit) and value > limit
+        return _real(value) and bool(self.least <= value <= self.largest) and not beyond
+
+
+def _real(value) -> bool:
+    """True for Python's and NumPy's real numbers."""
+    real = isinstance(value, int | float | np.integer | np.floating)
+    return real and not isinstance(value, bool)
 
 
 Static = Counts | Numbers

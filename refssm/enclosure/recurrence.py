@@ -9,7 +9,7 @@ def forms(sums, varying, rest):
 
     `sums(arguments, state, resets)` gives the outputs and the last state, without a loop over
     states. `varying` has a 1 for each argument that has an entry for every step, else a 0; `rest`
-    gives the zero state for the arguments. Keywords are passed on to `sums`; `chunk` changes nothing.
+    gives the zero state for the arguments. Keywords are passed on to `sums`.
     """
 
     def cut(arguments, window):

@@ -1,4 +1,4 @@
-"""Enclosures for refssm.ssd: one sum over the past, the same for every form and in Mamba-2's call."""
+"""Enclosures for refssm.ssd: one sum over the past for every form, also in Mamba-2's call."""
 
 from flint import arb
 

@@ -32,7 +32,9 @@ def moderate(case):
     A = case["A"]
     v = case["dt"] + case["dt_bias"][..., None]
     step = np.logaddexp(0, np.where(np.isfinite(v), v, 0))
-    total = np.abs(np.where(np.isfinite(A), A, 0)) * max(step.sum(-1).max(initial=0), step.shape[-1])
+    total = np.abs(np.where(np.isfinite(A), A, 0)) * max(
+        step.sum(-1).max(initial=0), step.shape[-1]
+    )
     halvings = np.ceil(np.log2(np.maximum(total, 64) / 64))
     return {**case, "A": (A * np.exp2(-halvings)).astype(A.dtype)}
 

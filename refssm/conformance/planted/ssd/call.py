@@ -241,6 +241,12 @@ def _one_step_early(g):
     return y, around(whole)(g.at(slice(l - 1)))[1] if l > 1 else g.S0 + 0 * S
 
 
+def _gated_state(g, t):
+    """The right outputs, and the last state times the gate of step t."""
+    y, S = around(whole)(g)
+    return y, S * silu(g.z[..., t, :, None])
+
+
 def _start_in_every_chunk(g):
     def whole_(*given):
         a = SsdArguments(*given)
@@ -266,8 +272,7 @@ plant(STATEFUL,
           x=np.where(np.arange(g.x.shape[-2])[:, None] == g.x.shape[-2] - 1, 0, g.x)))),
       ("last_without_limits", "the last state of steps without limits",
        _last(lambda g: g.but(dt_min=0.0, dt_max=np.inf))),
-      ("last_gated", "the last state times the last gate",
-       lambda g: (lambda y, S: (y, S * silu(g.z[..., -1, :, None])))(*around(whole)(g))),
+      ("last_gated", "the last state times the last gate", lambda g: _gated_state(g, -1)),
       by="state")  # fmt: skip
 plant(STEP,
       ("state_ignored", "from rest", {"S": zero}),
@@ -275,7 +280,7 @@ plant(STEP,
       ("state_not_advanced", "the state before the step returned",
        lambda g: (around(whole)(g)[0], g.S0 + 0 * around(whole)(g)[1])),
       ("state_gated", "the next state times the gate",
-       lambda g: (lambda y, S: (y, S * silu(g.z[..., 0, :, None])))(*around(whole)(g))))  # fmt: skip
+       lambda g: _gated_state(g, 0)))  # fmt: skip
 plant(PACKED,
       *RESETS,
       ("leak_through_state", "resets do not reach the state of the chunk before",
@@ -312,7 +317,8 @@ plant_back(
     ("bias_without_mask", "ddt_bias beyond the limits, too",
      back(ddt_bias=lambda q: (q.dstep * sigmoid(q.v)).sum(-1))),
     ("slope_missing", "ddt without the softplus' derivative", back(slope=lambda q: 1 + 0 * q.v)),
-    ("slope_of_step", "the softplus' derivative at its value", back(slope=lambda q: sigmoid(q.soft))),
+    ("slope_of_step", "the softplus' derivative at its value",
+     back(slope=lambda q: sigmoid(q.soft))),
     ("slope_relu", "1 for v > 0, else 0", back(slope=lambda q: (q.v > 0) + 0 * q.v)),
     ("bias_missing", "ddt_bias = 0", {"dt_bias": zero}),
     ("dt_by_input_only", "ddt without A dlog_a", back(dstep=lambda q: (q.x * q.dv).sum(-1))),
