@@ -57,7 +57,8 @@ def _given(arguments, dt_min, dt_max) -> tuple[Array, ...]:
 def _run(arguments, S0, resets, *, dt_min=0.0, dt_max=np.inf):
     *inside, start = _inside(*arguments, S0)
     x, *_, D, z, _ = inside
-    y, S = scan(*_given(inside, dt_min, dt_max), start, resets, ends=S0 is not None)
+    X, log_a, B, C = _given(inside, dt_min, dt_max)
+    y, S = scan(X, log_a, B, C, start, resets, ends=S0 is not None)
     y = in_type_of((y + D[..., None, None] * x) * (z * _sigmoid(z)), *arguments)
     if S0 is None:
         return (y,)
@@ -68,13 +69,13 @@ def _run(arguments, S0, resets, *, dt_min=0.0, dt_max=np.inf):
 def _back(cotangents, arguments, S0, resets, *, dt_min=0.0, dt_max=np.inf):
     dy, dS, *inside, start = _inside(*(*cotangents, None)[:2], *arguments, S0)
     x, dt, A, _, _, D, z, dt_bias = inside
-    given = _given(inside, dt_min, dt_max)
+    X, log_a, B, C = _given(inside, dt_min, dt_max)
     xp, rank = namespace(x), (-2, -1)
-    s = scan(*given, start, resets)[0] + D[..., None, None] * x
+    s = scan(X, log_a, B, C, start, resets)[0] + D[..., None, None] * x
     open_ = _sigmoid(z)
     ds, dz = dy * (z * open_), s * dy * (open_ * (1 + z * _sigmoid(-z)))
-    more = () if start is None else (start,)
-    dv, dlog_a, dB, dC, dS0 = scan_back(*_wide(ds, dS, given, more, resets), resets=resets)
+    X = xp.broadcast_to(X, ds.shape)  # ds may have axes that none of the recurrence has
+    dv, dlog_a, dB, dC, dS0 = scan_back(ds, dS, X, log_a, B, C, start, resets)
     v = dt + dt_bias[..., None]
     soft, step = _softplus(v), _steps(v, dt_min, dt_max)
     dstep = xp.sum(x * dv, axis=-1) + A[..., None] * dlog_a
@@ -85,13 +86,6 @@ def _back(cotangents, arguments, S0, resets, *, dt_min=0.0, dt_max=np.inf):
     made = (dx, ddt, dA, dB, dC, dD, dz, db, dS0)
     primals = (*arguments, *(() if S0 is None else (S0,)))
     return unbroadcast_and_round(made[: len(primals)], primals)
-
-
-def _wide(ds, dS, given, more, resets):
-    """The arguments of `scan_back`, with all axes of ds in x: it may have axes that they lack."""
-    x, *others = given
-    x = namespace(x).broadcast_to(x, ds.shape)
-    return ds, dS, x, *others, *more
 
 
 (

@@ -1,7 +1,7 @@
 """Numba mirrors of refssm.ssd.mamba2: the kernels of state-space duality, and rows around them.
 
-Steps are few, one for each row of x, and NumPy computes them. What has the size of x, the product
-with the steps and the gate, is compiled.
+Steps are few, one for each row of x, and NumPy computes them. In pieces the kernel multiplies by
+them and gates (`called`); gradients, single steps and what is not finite have rows of their own.
 """
 
 # pyright: reportCallIssue=false
@@ -10,13 +10,14 @@ with the steps and the gate, is compiled.
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each, with_batch
-from refssm.jit._compiling.gufunc import gufunc, in_kind_of, started
+from refssm.jit._compiling.gufunc import gufunc, started
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors import exponential
 from refssm.jit._vectors.rows import adjacent
 from refssm.jit.activations import beside
-from refssm.jit.ssd.kernels import at_rest, pulled_back, scan
+from refssm.jit.ssd.called import call_in_pieces
+from refssm.jit.ssd.kernels import at_rest, in_pieces, pulled_back, scan
 from refssm.ssd.mamba2 import MAMBA2, steps, steps_back
 
 KINDS = ("f4", "f8")
@@ -69,12 +70,16 @@ def _given(arguments, dt_min, dt_max):
 
 
 def _run(arguments, S0, resets, *, dt_min=0.0, dt_max=np.inf):
-    x, dt, A, B, _, D, z, dt_bias = arguments
-    s, S = scan(
-        *_given(arguments, dt_min, dt_max), *started(at_rest(x, B), S0, resets, x.shape[-2])
-    )
+    x, dt, A, B, C, D, z, dt_bias = arguments
+    start = started(at_rest(x, B), S0, resets, x.shape[-2])
+    if in_pieces(x, B):
+        step = steps(dt + dt_bias[..., None], dt_min, dt_max)
+        y, S, finite = call_in_pieces(x, z, step, step * A[..., None], D, B, C, *start)
+        if finite:
+            return y, S
+    s, S = scan(*_given(arguments, dt_min, dt_max), *start)
     y = _gated(s, x, D[..., None], z)
-    return y, in_kind_of(with_batch(S, 2, y.shape[:-2]), x, dt, A, B, dt_bias, S0)
+    return y, with_batch(S, 2, y.shape[:-2])
 
 
 def _back(cotangents, arguments, S0, resets, *, dt_min=0.0, dt_max=np.inf):
