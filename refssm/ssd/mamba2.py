@@ -131,6 +131,7 @@ MAMBA2 = Recurrence(
     batch="b g h, b g h, g h, b g, b g, g h, b g h, g h",
     state=State("S", "p,n", "b g h", real_states),
     marks=MARKS,
+    traits=frozenset({"causal", "matrix-product"}),  # its kernels are chunks of masked matrices
     parameters={"dt_min": step_floors, "dt_max": step_ceilings},
     linear=("x", "C,D->y"),
     linear_from_rest=("B,D",),

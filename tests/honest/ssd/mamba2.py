@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import expit
 
 from honest import Honest
-from honest.ssd.attention import by_chunks, by_matrix, differences
+from honest.ssd.attention import by_chunks, by_matrix, differences, masked_product
 from honest.ssd.differences import by_differences
 from honest.ssd.states import doubling, transposed_state
 from honest.ssd.vjp import states_saved
@@ -103,6 +103,8 @@ def _made(name, program, operators, back=None, only=None):
 IMPLEMENTATIONS = [
     *_made("chunks", around(by_chunks()), EACH, back_around(by_chunks(), states_saved)),
     *_made("chunks_of_16", around(by_chunks(16)), SCANS),
+    # NaN spreads within a chunk: a note
+    *_made("masked_product", around(by_chunks(inside=masked_product)), ONE_SEQUENCE),
     *_made("attention", around(by_matrix), SCANS,
            back_around(by_matrix, through_attention), only=moderate),
     *_made("transposed_state", around(transposed_state), EACH),
