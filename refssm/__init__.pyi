@@ -305,6 +305,18 @@ from refssm.ssd import (
     ssd_chunked_states_vjp as ssd_chunked_states_vjp,
     ssd_step as ssd_step,
     ssd_step_vjp as ssd_step_vjp,
+    mamba2_scan as mamba2_scan,
+    mamba2_scan_vjp as mamba2_scan_vjp,
+    mamba2_scan_stateful as mamba2_scan_stateful,
+    mamba2_scan_stateful_vjp as mamba2_scan_stateful_vjp,
+    mamba2_scan_packed as mamba2_scan_packed,
+    mamba2_scan_packed_vjp as mamba2_scan_packed_vjp,
+    mamba2_scan_packed_stateful as mamba2_scan_packed_stateful,
+    mamba2_scan_packed_stateful_vjp as mamba2_scan_packed_stateful_vjp,
+    mamba2_scan_states as mamba2_scan_states,
+    mamba2_scan_states_vjp as mamba2_scan_states_vjp,
+    mamba2_step as mamba2_step,
+    mamba2_step_vjp as mamba2_step_vjp,
 )
 from refssm.spectral import (
     spectral_filters as spectral_filters,

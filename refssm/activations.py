@@ -101,6 +101,17 @@ def softplus_vjp(dy, x):
     return dy * sigmoid(x)
 
 
+def clip(x, low, high):
+    """min(max(x, low), high)."""
+    return np.minimum(np.maximum(x, low), high)
+
+
+@overridable
+def clip_vjp(dy, x, low, high):
+    """dy between the bounds and at them, 0 beyond."""
+    return np.where((x < low) | (x > high), 0, dy)  # NaN is not beyond: it stays
+
+
 def gate(a, b):
     """a σ(b)."""
     return a * sigmoid(b)

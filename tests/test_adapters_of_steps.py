@@ -23,7 +23,7 @@ from refssm.conformance.usage_error import UsageError
 from refssm.presets.catalog import presets_of
 from refssm.testing import Declaration, check, implements
 
-FORMS = [op for op in OPERATORS if op.family == "ssd"]
+FORMS = [op for op in OPERATORS if op.family == "ssd" and "log_a" in op.inputs]
 CHUNKED = "ssd_chunked"
 OWN = {"adapters": dt_and_A(), "profile": "quick"}
 

@@ -13,10 +13,11 @@ from refssm.scan.linear import LINEAR
 from refssm.selective_scan.mamba import MAMBA
 from refssm.selective_scan.selective import SELECTIVE
 from refssm.ssd.chunked import CHUNKED
+from refssm.ssd.mamba2 import MAMBA2
 from refssm.ssd.recurrent import SSD
 
-ALL = (LINEAR, SELECTIVE, MAMBA, SSD, CHUNKED, DENSE_VARYING)
-STEPS = (LINEAR, SELECTIVE, MAMBA, SSD, DENSE_VARYING)
+ALL = (LINEAR, SELECTIVE, MAMBA, SSD, CHUNKED, MAMBA2, DENSE_VARYING)
+STEPS = (LINEAR, SELECTIVE, MAMBA, SSD, MAMBA2, DENSE_VARYING)
 WRITTEN = [(op, recurrence) for recurrence in ALL for op in recurrence.operators]
 
 
@@ -31,6 +32,7 @@ def test_an_operator_follows_for_each_form_with_tags_and_the_step_where_it_is_de
     ]  # fmt: skip
     assert _endings(MAMBA) == [*both, "_reversed", "mamba_step"]
     assert _endings(CHUNKED) == both
+    assert _endings(MAMBA2) == [*both, "mamba2_step"]
     assert _endings(DENSE_VARYING) == ["", "_from", "_packed", "dense_step"]
 
 
@@ -76,6 +78,32 @@ def test_each_form_has_its_own_docstring_with_signature_source_and_example(op, r
     assert [*inspect.signature(op.reference).parameters] == [*op.inputs, *op.static]
     vjp = inspect.signature(op.bare_vjp).parameters
     assert [*vjp] == [*(f"d{y}" for y in op.outputs), *op.inputs, *op.static]
+
+
+def test_a_keyword_has_the_default_of_run_or_of_the_step_in_every_form_and_role():
+    for op in MAMBA2.operators:
+        assert op.defaults == {"dt_min": 0.0, "dt_max": np.inf}
+        for function in (op.vjp(), op.implementation("jit"), op.vjp("jit")):
+            keywords = inspect.signature(function).parameters
+            assert (keywords["dt_min"].default, keywords["dt_max"].default) == (0.0, np.inf)
+    assert not any(op.defaults for op in CHUNKED.operators)
+
+
+def test_by_steps_a_keyword_reaches_the_step_and_chunk_does_not():
+    from refssm.conformance.cases.case import ordinary_case
+
+    assert MAMBA2.step is not None
+    stateful, limits = MAMBA2.operators[1], {"dt_min": 0.25, "dt_max": 0.5}
+    *arrays, S0 = ordinary_case(stateful, "float64").arrays
+    by_steps = MAMBA2.by_steps(*MAMBA2.step)
+    wanted = stateful.reference(*arrays, S0, **limits)
+    for one, other in zip(by_steps.run(arrays, S0, None, chunk=4, **limits), wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    cotangents = tuple(map(np.ones_like, wanted))
+    told = by_steps.back(cotangents, arrays, S0, None, chunk=4, **limits)
+    gradients = stateful.bare_vjp(*cotangents, *arrays, S0, **limits)
+    for one, other, a in zip(told, gradients, (*arrays, S0), strict=True):
+        np.testing.assert_allclose(one.reshape(a.shape), other, rtol=1e-11, atol=1e-11)
 
 
 def test_a_formula_that_does_not_end_from_rest_is_refused():

@@ -12,7 +12,10 @@ from refssm.catalog import OPERATORS
 from refssm.conformance.cases.case import ordinary_case
 
 BY_NAME = {op.name: op for op in OPERATORS}
-NAMES = ("linear_scan", "selective_scan", "mamba_scan", "ssd_recurrent", "ssd_chunked")
+NAMES = (
+    *("linear_scan", "selective_scan", "mamba_scan", "ssd_recurrent", "ssd_chunked"),
+    "mamba2_scan",
+)
 ENDS = np.array([2, 2, 7])
 PLACES = np.array([0, 3, 3, 7])
 ROLES = ("reference", "jit")

@@ -257,7 +257,7 @@ class Recurrence:
 
     def _named(self, form: str, pair: Pair, module: str) -> Pair:
         """The functions of a form, with their names and the arguments they take."""
-        statics = [inspect.Parameter(p, inspect.Parameter.KEYWORD_ONLY) for p in self.parameters]
+        statics = self._keywords
         cotangents = [f"d{y}" for y in self._outputs(form)]
         for function, end, more in ((pair.forward, "", []), (pair.vjp, "_vjp", cotangents)):
             function.__name__ = function.__qualname__ = f"{self._name(form)}{end}"
@@ -267,6 +267,13 @@ class Recurrence:
             parameters = [*(inspect.Parameter(name, kind) for name in names), *statics]
             function.__signature__ = inspect.Signature(parameters)  # pyright: ignore
         return pair
+
+    @property
+    def _keywords(self) -> list[inspect.Parameter]:
+        """The keyword arguments, each with its default if `run` or the step has one."""
+        own = dict(inspect.signature(self.run).parameters)
+        own |= inspect.signature(self.step.forward).parameters if self.step else {}
+        return [own[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in self.parameters]
 
     def _operator(self, form: str) -> Operator:
         """The declaration of one form."""

@@ -5,7 +5,8 @@ It is for recurrences without faster functions of their own (`refssm._declaratio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +28,9 @@ class Steps:
     state: Dims
     only_states: bool  # True if the output is the state, which the step returns once
 
-    def run(self, arguments, state, resets, **_):
+    def run(self, arguments, state, resets, **statics):
         """The outputs, and the last state if there is a first one."""
-        y, _, after = self.states(arguments, state, resets)
+        y, _, after = self.states(arguments, state, resets, **statics)
         batch = after.shape[: after.ndim - len(self.state)]
         if not y:
             sizes = self._sizes(arguments)
@@ -40,30 +41,37 @@ class Steps:
         y = with_batch(y, len(self.out), batch)
         return (y,) if state is None or self.only_states else (y, after)
 
-    def back(self, cotangents, arguments, state, resets, **_):
+    def back(self, cotangents, arguments, state, resets, **statics):
         """Gradients for the arguments and the state, from the last step to the first."""
-        _, before, after = self.states(arguments, state, resets)
+        _, before, after = self.states(arguments, state, resets, **statics)
+        taken = self._taken(statics)
         dy, carried = cotangents[0], (*cotangents[1:], np.zeros_like(after))[0]
         found: list[tuple] = []
         for k in range(len(before) - 1, -1, -1):
             dy_k = at(dy, k, self._axis(self.out))
             given = (dy_k + carried,) if self.only_states else (dy_k, carried)
-            *gradients, carried = self.step_vjp(*given, *self._at(arguments, k), before[k])
+            *gradients, carried = self.step_vjp(*given, *self._at(arguments, k), before[k], **taken)
             carried = self._kept(carried, resets, k)
             found.insert(0, tuple(gradients))
         start = after if state is None else state
         return *self._gathered(found, arguments), unbroadcast_each((carried,), (start,))[0]
 
-    def states(self, arguments, state, resets):
+    def _taken(self, statics: Mapping) -> dict:
+        """The keywords that the step has; others, as `chunk`, change nothing."""
+        known = inspect.signature(self.step).parameters
+        return {name: value for name, value in statics.items() if name in known}
+
+    def states(self, arguments, state, resets, **statics):
         """The outputs, the state before each step with all leading axes, and the last state."""
         batch = self._batch(arguments, state, resets)
         if state is None:
             shape = (*batch, *(self._sizes(arguments)[d] for d in self.state))
             state = np.zeros_like(arguments[0], shape=shape, dtype=np.result_type(*arguments))
         state, y, before = with_batch(state, len(self.state), batch), [], []
+        taken = self._taken(statics)
         for k in range(self._sizes(arguments)["l"]):
             before.append(self._kept(state, resets, k))
-            state = self.step(*self._at(arguments, k), before[-1])
+            state = self.step(*self._at(arguments, k), before[-1], **taken)
             y_k, state = (state, state) if self.only_states else state
             y.append(y_k)
         return y, before, state

@@ -124,12 +124,13 @@ class Numbers:
     least: float = -np.inf
     largest: float = np.inf
     close: tuple[float, ...] = ()  # beside values for which programs take shortcuts
+    at_most: str = ""  # the other keyword that is an upper limit
 
     def admits(self, value, beside: Mapping = NOTHING) -> bool:
-        """True if the argument may be `value`, whatever the others are."""
-        del beside
-        real = isinstance(value, int | float | np.integer | np.floating)
-        return bool(real and not isinstance(value, bool) and self.least <= value <= self.largest)
+        """True if the argument may be `value` together with the other keywords `beside`."""
+        limit = beside.get(self.at_most, self.largest)
+        beyond = _real(value) and _real(limit) and value > limit
+        return _real(value) and bool(self.least <= value <= self.largest) and not beyond
 
     def fits(self, value, sizes: Mapping) -> bool:
         """True: no core dimension limits a real number."""
@@ -140,6 +141,12 @@ class Numbers:
         """`value` itself."""
         del sizes
         return value
+
+
+def _real(value) -> bool:
+    """True for Python's and NumPy's real numbers."""
+    real = isinstance(value, int | float | np.integer | np.floating)
+    return real and not isinstance(value, bool)
 
 
 Static = Counts | Numbers

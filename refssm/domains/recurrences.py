@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm.domains.domain import ALIKE, WAVE_TEXTURES, Counts, Domain
+from refssm.domains.domain import ALIKE, WAVE_TEXTURES, Counts, Domain, Numbers
 from refssm.domains.maps import compass, contracting, logarithmic, turn
 from refssm.domains.matrices import input_matrices
-from refssm.domains.signals import signals
+from refssm.domains.signals import signals, states
 
 fixed_decays = Domain(
     summary="constant decays: e^(−rate), rates 1e-5 to 1e2, any phase, 0, |a| = 1, 1e-3 beyond",
@@ -81,6 +81,14 @@ real_signals = replace(
     summary="signals, always real: magnitudes 1e-6 to 1e3 per channel, exact integers, impulses",
     kind="real",
 )
+real_projections = replace(
+    projections,
+    summary="coefficients, always real: magnitudes 1e-6 to 1e3, exact integers",
+    kind="real",
+)
+real_states = replace(
+    states, summary="initial states, always real: up to 1e2, exact integers", kind="real"
+)
 
 step_sizes = Domain(
     summary="steps after the softplus: 1e-6 to 10, powers of two, 0 (padding), real",
@@ -112,6 +120,14 @@ rates = Domain(
     textures=("each", "constant", "gaps"),
     exponent=True,
     structured={"close": ("alike",), "strong": ("ten",)},
+)
+
+head_rates = replace(
+    rates,
+    summary="rates A of a head: −1e2 to −1e-6, −1 to −16 as Mamba-2 starts, 0, real",
+    maps={name: rates.maps[name] for name in ("minus one", "ladder", "real", "zero")},
+    tame=("minus one", "ladder"),
+    kind="real",
 )
 
 preactivations = Domain(
@@ -237,6 +253,21 @@ sequence_ends = replace(
     places,
     summary="ends of packed sequences, one after the other: rising to the length, some empty",
     fit=_to_the_end,
+)
+
+# of Δ = softplus(dt + dt_bias): every floor is below every ceiling, and no Δ above 105 is drawn
+step_floors = Numbers(
+    "lower limits of a step: 0, 2^-10 and 1/16",
+    (0.0, 2.0**-10, 0.0, 2.0**-4),
+    "a number from 0 to dt_max",
+    0,
+    at_most="dt_max",
+)
+step_ceilings = Numbers(
+    "upper limits of a step: 1024, which no step reaches, 1/8, 1 and 8",
+    (1024.0, 2.0**-3, 1024.0, 1.0, 1024.0, 8.0),  # limits hide the ends of the softplus
+    "a number from 0 to infinity",
+    0,
 )
 
 liquid_degrees = Counts("products of 1 to 4 inputs", (2, 1, 3, 4))

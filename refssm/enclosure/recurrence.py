@@ -9,7 +9,7 @@ def forms(sums, varying, rest):
 
     `sums(arguments, state, resets)` gives the outputs and the last state, without a loop over
     states. `varying` has a 1 for each argument that has an entry for every step, else a 0; `rest`
-    gives the zero state for the arguments. Parameters such as `chunk` change nothing.
+    gives the zero state for the arguments. Keywords are passed on to `sums`.
     """
 
     def cut(arguments, window):
@@ -19,38 +19,39 @@ def forms(sums, varying, rest):
     def no_resets(arguments):
         return [False] * len(arguments[varying.index("1")])
 
-    def alone(arguments, state):
-        return sums(arguments, state, no_resets(arguments))
+    def alone(arguments, state, statics):
+        return sums(arguments, state, no_resets(arguments), **statics)
 
-    def plain(*arguments, **_):
-        return alone(arguments, rest(*arguments))[0]
+    def plain(*arguments, **statics):
+        return alone(arguments, rest(*arguments), statics)[0]
 
-    def stateful(*given, **_):
+    def stateful(*given, **statics):
         *arguments, state = given
-        return alone(arguments, state)
+        return alone(arguments, state, statics)
 
-    def packed(*given, **_):
+    def packed(*given, **statics):
         *arguments, resets = given
-        return sums(arguments, rest(*arguments), resets)[0]
+        return sums(arguments, rest(*arguments), resets, **statics)[0]
 
-    def packed_stateful(*given, **_):
+    def packed_stateful(*given, **statics):
         *arguments, states, ends = given
         pieces = [slice(*pair) for pair in pairwise([0, *ends])]
-        found = [alone(cut(arguments, w), x) for w, x in zip(pieces, states, strict=True)]
+        pairs = zip(pieces, states, strict=True)
+        found = [alone(cut(arguments, w), x, statics) for w, x in pairs]
         return [y_k for y, _ in found for y_k in y], [x for _, x in found]
 
-    def states_at(*given, **_):
+    def states_at(*given, **statics):
         *arguments, state, places = given
-        found = [alone(cut(arguments, slice(place)), state)[1] for place in places]
-        return alone(arguments, state)[0], found
+        found = [alone(cut(arguments, slice(place)), state, statics)[1] for place in places]
+        return alone(arguments, state, statics)[0], found
 
-    def backwards(*arguments, **_):
-        return plain(*cut(arguments, slice(None, None, -1)))[::-1]
+    def backwards(*arguments, **statics):
+        return plain(*cut(arguments, slice(None, None, -1)), **statics)[::-1]
 
-    def step(*given):
+    def step(*given, **statics):
         *now, state = given
         arguments = [[x] if v == "1" else x for x, v in zip(now, varying, strict=True)]
-        (y,), state = alone(arguments, state)
+        (y,), state = alone(arguments, state, statics)
         return y, state
 
     return plain, stateful, packed, packed_stateful, states_at, backwards, step

@@ -1,11 +1,14 @@
-"""Oracles for refssm.ssd: one function for every form."""
+"""Oracles for refssm.ssd: one function for every form, and Mamba-2's call around it."""
+
+# pyright: reportAttributeAccessIssue=false
+# (mpmath 1.4 adds log1p on import)
 
 from mpmath import mp
 
 from refssm.oracle.recurrence import forms
 
 
-def ssd_step(x, log_a, B, C, S):
+def ssd_step(x, log_a, B, C, S, **_):
     """S ← e^{log_a} S + x Bᵀ, y = S C."""
     a = mp.exp(log_a)
     S = [
@@ -13,6 +16,15 @@ def ssd_step(x, log_a, B, C, S):
         for row, x_p in zip(S, x, strict=True)
     ]
     return [mp.fsum(s * c for s, c in zip(row, C, strict=True)) for row in S], S
+
+
+def mamba2_step(x, dt, A, B, C, D, z, dt_bias, S, *, dt_min=0, dt_max=mp.inf):
+    """S ← e^{Δ A} S + Δ x Bᵀ, y = (S C + D x) z/(1 + e^{−z}); Δ = log(1 + e^{dt + dt_bias}) between
+    dt_min and dt_max."""
+    step = min(max(mp.log1p(mp.exp(dt + dt_bias)), dt_min), dt_max)
+    read, S = ssd_step([step * x_p for x_p in x], step * A, B, C, S)
+    rows = zip(read, x, z, strict=True)
+    return [(y_p + D * x_p) * z_p / (1 + mp.exp(-z_p)) for y_p, x_p, z_p in rows], S
 
 
 def ssd_quadratic(x, log_a, B, C):
@@ -48,3 +60,17 @@ def _rest(x, log_a, B, C):
     ssd_chunked_states,
     _,
 ) = forms(ssd_step, "1111", _rest)
+
+
+def _rest_of_mamba2(x, dt, A, B, *_):
+    return _rest(x, None, B, None)
+
+
+(
+    mamba2_scan,
+    mamba2_scan_stateful,
+    mamba2_scan_packed,
+    mamba2_scan_packed_stateful,
+    mamba2_scan_states,
+    _,
+) = forms(mamba2_step, "11011010", _rest_of_mamba2)

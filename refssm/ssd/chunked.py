@@ -80,22 +80,15 @@ CHUNKED = replace(
     tags={
         "plain": (
             "ssd_minimal_discrete",
-            "mamba_chunk_scan_combined",
             "ssd_minimal",
             "chunk_simple_gla",
             "ssd_chunk_scan_combined_ref",
-            "Mamba-2",
+            "Mamba-2 chunk scan without softplus and gate",
         ),
-        "stateful": (
-            "ssd_minimal_discrete initial_states",
-            "mamba_chunk_scan_combined return_final_states",
-        ),
-        "packed": ("mamba_chunk_scan_combined seq_idx", "Mamba-2 varlen"),
-        "packed_stateful": (
-            "mamba_chunk_scan_combined cu_seqlens initial_states varlen_states",
-            "mamba_chunk_scan_combined_varlen",
-        ),
-        "states": ("mamba_chunk_scan_combined return_intermediate_states", "ssd states at places"),
+        "stateful": ("ssd_minimal_discrete initial_states",),
+        "packed": ("ssd chunks with seq_idx", "ssd varlen"),
+        "packed_stateful": ("ssd varlen with initial states",),
+        "states": ("ssd states at places", "ssd intermediate states"),
     },
 )
 (

@@ -237,7 +237,7 @@ SSD = Recurrence(
         "packed_stateful": ("Mamba-2 recurrence varlen initial states",),
         "states": ("Mamba-2 recurrence with states at places",),
         "reversed": ("Mamba-2 recurrence reverse", "simple GLA reverse"),
-        "step": ("selective_state_update of Mamba-2", "Mamba-2 decoding", "SSD one step"),
+        "step": ("SSD one step", "SSD decoding"),
     },
 )
 (

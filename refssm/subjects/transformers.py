@@ -136,6 +136,60 @@ def ssd_step(x, log_a, B, C, S):
     return y.reshape(x.shape), states.reshape(S.shape)
 
 
+# the whole call: the gate is in the norm behind it, and the step's arguments have all axes
+CALLED = "b l g h p, b l g h, g h, b l g n, b l g n, g h, b l g h p, g h"
+CALL_STEP = "b g h p, b g h, g h, b g n, b g n, g h, b g h p, g h, b g h p n"
+
+
+def _chunks(x, dt, A, B, C, D, z, dt_bias, dt_min, dt_max, **more):
+    """mamba2_chunk_scan, 64 steps in a chunk."""
+    heads, steps, rates = x.flatten(2, 3), dt.flatten(2, 3), A.flatten()
+    found = mamba2_chunk_scan(
+        heads, steps, rates, B, C, 64, D=D.flatten(), dt_bias=dt_bias.flatten(), dt_softplus=True,
+        dt_limit=(dt_min, dt_max), **more,
+    )  # fmt: skip
+    y, *S = found if more else (found,)
+    return y.reshape(x.shape) * torch.nn.functional.silu(z), *S
+
+
+@implements("mamba2_scan", vjp=True, layout=f"{CALLED} -> b l g h p", **F4)
+def mamba2_scan(x, dt, A, B, C, D, z, dt_bias, *, dt_min, dt_max):
+    """mamba2_chunk_scan with bias, softplus, limits and skip; then the gate."""
+    return _chunks(x, dt, A, B, C, D, z, dt_bias, dt_min, dt_max)[0]
+
+
+@implements(
+    "mamba2_scan_stateful",
+    vjp=True,
+    layout=f"{CALLED}, b g h p n -> b l g h p, b g h p n",
+    **F4,
+)
+def mamba2_scan_stateful(x, dt, A, B, C, D, z, dt_bias, S0, *, dt_min, dt_max):
+    """The same from S0, with the last state."""
+    carried = {"initial_states": S0.flatten(1, 2), "return_final_states": True}
+    y, S = _chunks(x, dt, A, B, C, D, z, dt_bias, dt_min, dt_max, **carried)
+    return y, S.reshape(S0.shape)
+
+
+def without_limits(x):
+    """The case with limits that no step reaches."""
+    return {**x, "dt_min": 0.0, "dt_max": 1024.0}
+
+
+@implements("mamba2_step", layout=f"{CALL_STEP} -> b g h p, b g h p n", only=without_limits, **F4)
+def mamba2_step(x, dt, A, B, C, D, z, dt_bias, S, *, dt_min, dt_max):
+    """mamba2_selective_state_update, which has no limits on dt and overwrites the old state."""
+    del dt_min, dt_max
+    p, states, heads, gate = x.shape[-1], *(a.flatten(1, 2) for a in (S.clone(), x, z))
+    bias, skip = (a.reshape(-1)[:, None].expand(-1, p) for a in (dt_bias, D))
+    steps = dt.flatten(1, 2)[..., None].expand(heads.shape)
+    rates = A.reshape(-1)[:, None, None].expand(states.shape[1:])
+    y = mamba2_selective_state_update(
+        states, heads, steps, rates, B, C, skip, bias, dt_softplus=True, z=gate
+    )
+    return y.reshape(x.shape), states.reshape(S.shape)
+
+
 STEPS = 16  # a step is a call of the whole module
 
 

@@ -50,8 +50,8 @@ def test_words_limit_the_list(capfd):
         "selective_scan_packed_stateful",
         "mamba_scan_packed",
         "mamba_scan_packed_stateful",
-        "ssd_chunked_packed",
-        "ssd_chunked_packed_stateful",
+        "mamba2_scan_packed",
+        "mamba2_scan_packed_stateful",
     ]
     result, out, _ = run(capfd, "list", "lAyers")
     assert [line for line in out.splitlines() if line[:1] not in ("", " ")] == ["layers"]

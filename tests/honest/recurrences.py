@@ -91,18 +91,18 @@ class _Programs:
             return y, np.zeros((*batch, *core), like.dtype)
         return y, self._stacked(states)
 
-    def _sequences_by_steps(self, *args, **_):
+    def _sequences_by_steps(self, *args, **statics):
         """The state of the next sequence taken wherever one begins, in a single loop."""
         *arguments, starts, ends = args
         y, last = [], []
         for i, window in enumerate(map(slice, [0, *ends[:-1]], ends)):
             piece, state = self._cut(arguments, window), self._one(starts, i)
-            found = self.steps.run(piece, state, None)
+            found = self.steps.run(piece, state, None, **statics)
             y.append(found[0])
             last.append(found[-1])
         return self._result(self._together(y, arguments), last, starts)
 
-    def _sequences_by_steps_vjp(self, *args, **_):
+    def _sequences_by_steps_vjp(self, *args, **statics):
         """The same backwards; gradients of what all share are added from the last to the first."""
         cotangents, (*arguments, starts, ends) = args[: -self.count - 2], args[-self.count - 2 :]
         found = []
@@ -110,7 +110,7 @@ class _Programs:
             given = [self._cut_output(cotangents[0], window)]
             given += [self._one(dx, i) for dx in cotangents[1:]]
             piece, state = self._cut(arguments, window), self._one(starts, i)
-            found.append(self.steps.back(given, piece, state, None))
+            found.append(self.steps.back(given, piece, state, None, **statics))
         if not found:
             return *map(np.zeros_like, arguments), np.zeros_like(starts), None
         states = self._stacked([gradients[-1] for gradients in found])
@@ -127,27 +127,28 @@ class _Programs:
         return self._result(self._together([y for y, _ in pairs], arguments),
                             [x for _, x in pairs], starts)  # fmt: skip
 
-    def _places_by_steps(self, *args, **_):
+    def _places_by_steps(self, *args, **statics):
         """All states of a loop, and some of them."""
         *arguments, start, places = args
-        _, before, after = self.steps.states(arguments, start, None)
-        y = self.steps.run(arguments, start, None)[0].copy()
+        _, before, after = self.steps.states(arguments, start, None, **statics)
+        y = self.steps.run(arguments, start, None, **statics)[0].copy()
         states = [*before, after]
         kept = [states[k].astype(after.dtype) for k in places]
         return self._result(y, kept, start[..., None, :])
 
-    def _places_by_steps_vjp(self, *args, **_):
+    def _places_by_steps_vjp(self, *args, **statics):
         """From the last piece to the first, the cotangent of each place added where it is."""
         dy, dx, *arguments, start, places = args
         windows = [slice(*pair) for pair in pairwise([0, *places, dy.shape[-len(self.steps.out)]])]
         states = [start]
         for window in windows:
-            states.append(self.steps.states(self._cut(arguments, window), states[-1], None)[-1])
+            piece = self._cut(arguments, window)
+            states.append(self.steps.states(piece, states[-1], None, **statics)[-1])
         carried, found = np.zeros_like(states[-1]), []
         for i in reversed(range(len(windows))):
             given = self._cut_output(dy, windows[i]), carried
             piece = self._cut(arguments, windows[i])
-            *gradients, carried = self.steps.back(given, piece, states[i], None)
+            *gradients, carried = self.steps.back(given, piece, states[i], None, **statics)
             carried = self._one(dx, i - 1) + carried if i else carried
             found.append((*gradients, None))
         return *self._gathered(found[::-1]), carried, None
@@ -160,16 +161,16 @@ class _Programs:
         found = [function(*self._cut(arguments, slice(k)), start, **statics)[1] for k in places]
         return self._result(y, found, start[..., None, :])
 
-    def _reverse_by_steps(self, *args, **_):
+    def _reverse_by_steps(self, *args, **statics):
         """A loop from the end."""
-        y = self.steps.run(self._cut(args, slice(None, None, -1)), None, None)[0]
+        y = self.steps.run(self._cut(args, slice(None, None, -1)), None, None, **statics)[0]
         return self._cut_output(y, slice(None, None, -1)).copy()
 
-    def _reverse_by_steps_vjp(self, dy, *arguments, **_):
+    def _reverse_by_steps_vjp(self, dy, *arguments, **statics):
         """The adjoint of that loop goes forward."""
         turned = slice(None, None, -1)
         given = [self._cut_output(dy, turned)], self._cut(arguments, turned)
-        gradients = self.steps.back(*given, None, None)[: self.count]
+        gradients = self.steps.back(*given, None, None, **statics)[: self.count]
         return tuple(x.copy() for x in self._cut(gradients, turned))
 
     def _gathered(self, found):

@@ -57,6 +57,7 @@ _FORMULAS: dict[str, Formula] = {
     "selective_scan": _selective,
     "mamba_scan": lambda x, c: _selective(x, c) + 10 * x["l"],
     "ssd_chunked": _ssd,
+    "mamba2_scan": lambda x, c: _ssd({**x, "chunk": 64}, c) + x["l"] * (8 * x["p"] + 10),
     "ssd_recurrent": lambda x, c: 5 * c * x["l"] * x["n"] * x["p"],
     "short_convolution": lambda x, c: 2 * c * x["l"] * x["t"],
     "causal_conv1d": lambda x, c: c * x["l"] * (2 * x["t"] + 6),

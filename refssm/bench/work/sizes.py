@@ -76,6 +76,7 @@ _PAPER |= {
     "rms_norm_gated": _Row({"n": 128}),
     "gated_rms_norm": _Row({"l": 1024, "n": 2048}, parameters={"group": 256}),
     "l2_norm": _Row({"n": 128}),
+    "mamba2_scan": _Row(_HEADS),
 }
 
 # every letter of the catalog; `matrix` for dimensions in which the work is cubic

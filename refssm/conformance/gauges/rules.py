@@ -15,6 +15,7 @@ from refssm.conformance.gauges.tracked import (
     FUNCTIONS,
     UFUNCS,
     Tracked,
+    jumped,
     largest_parts,
     least_rounding,
     lifted,
@@ -152,13 +153,20 @@ def _arctanh(x):
 
 
 def extreme(function):
-    """The rule of maximum and minimum: the error of the chosen operand, the larger at a tie."""
+    """The rule of maximum and minimum: the error of the chosen operand, the larger at a tie.
+
+    The other operand, which its error may carry beyond the chosen one, counts by how far beyond.
+    """
 
     def apply(x, y):
         z = function(x.value, y.value)
+        gap = jumped(np.abs(x.value - y.value))[..., None]
         mine, theirs = ((z == v.value)[..., None] for v in (x, y))
-        errors = np.maximum(np.where(mine, x.errors, 0), np.where(theirs, y.errors, 0))
-        return Tracked(z, errors)
+        errors = [
+            np.where(chosen, v.errors, np.where(gap > 0, np.fmax(v.errors - gap, 0), 0))
+            for chosen, v in ((mine, x), (theirs, y))
+        ]
+        return Tracked(z, np.maximum(*errors))
 
     return apply
 

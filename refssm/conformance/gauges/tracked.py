@@ -192,6 +192,11 @@ def flushed() -> float:
     return _trace.floor / _trace.unit if _trace.unit else 0.0
 
 
+def jumped(size):
+    """The error, in units of u, of a number that is right, or off by `size`."""
+    return size / _trace.unit if _trace.unit else 0 * size
+
+
 def met(size) -> None:
     """Update the largest finite modulus of the run."""
     largest = size.max(initial=0.0)

@@ -10,6 +10,7 @@ import numpy as np
 from refssm._declaration.arguments import several
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.checks.checks import types_of
 from refssm.conformance.gauges.cumulated import FORMS
 from refssm.conformance.planted import PlantedBug
 from refssm.conformance.planted.planting import Planting
@@ -49,7 +50,8 @@ def _planted(op: Operator) -> Planting:
         ("decay_unconjugated_in_smallest", f"the same {told}",
          _if_smallest(op, turned, conjugated)),
     )  # fmt: skip
-    planting.plant(*rows, by="gradient[complex64]")
+    if "complex64" in types_of(op):
+        planting.plant(*rows, by="gradient[complex64]")
     dropped = _inputs_dropped(op)
     planting.plant(
         ("carry_without_last", f"the last input of each chunk of {CHUNK} not carried", dropped),

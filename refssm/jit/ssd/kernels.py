@@ -107,7 +107,7 @@ def pulled_back(dy, dS, x, log_a, B, C, S0, resets):
     except that dB and dC may be summed over some of the heads that share B and C."""
     arguments = dy, dS, x, log_a, B, C, S0
     kind = np.result_type(*arguments)
-    if kind.kind == "f" and _long(x, B):
+    if kind.kind == "f" and in_pieces(x, B):
         *gradients, finite = _back_in_pieces(
             *(a.astype(kind, copy=False) for a in arguments), resets
         )
@@ -127,7 +127,7 @@ def _back_in_pieces(dy, dS, x, log_a, B, C, S0, resets):
     return dx, dlog_a.reshape(*batch, dlog_a.shape[-1]), dB, dC, dS0, finite.all()
 
 
-def _long(x, B) -> bool:
+def in_pieces(x, B) -> bool:
     """True where matrix products are faster than single steps."""
     return x.shape[-2] >= MANY and x.shape[-1] > 0 and B.shape[-1] > 0
 
@@ -152,7 +152,7 @@ def scan(x, log_a, B, C, S0, resets):
     """All outputs, and the last state."""
     arguments = x, log_a, B, C, S0
     kind = np.result_type(*arguments)
-    if kind.kind == "f" and _long(x, B):
+    if kind.kind == "f" and in_pieces(x, B):
         y, S, finite = _scan_in_pieces(*(a.astype(kind, copy=False) for a in arguments), resets)
         if finite:
             return y, S

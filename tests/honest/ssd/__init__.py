@@ -1,8 +1,11 @@
 """Honest implementations of the family `ssd`."""
 
 from honest.recurrences import forms_of
+from honest.ssd.mamba2 import IMPLEMENTATIONS as CALLS
 from honest.ssd.programs import IMPLEMENTATIONS as SCANS
 from refssm.ssd.chunked import CHUNKED
+from refssm.ssd.mamba2 import MAMBA2
 from refssm.ssd.recurrent import SSD
 
-IMPLEMENTATIONS = [*SCANS, *forms_of(SSD), *forms_of(CHUNKED, SSD.step)]
+FORMS = [*forms_of(SSD), *forms_of(CHUNKED, SSD.step), *forms_of(MAMBA2)]
+IMPLEMENTATIONS = [*SCANS, *CALLS, *FORMS]

@@ -15,6 +15,7 @@ import numpy as np
 from refssm._declaration.adapted import through
 from refssm._declaration.arguments import several
 from refssm._declaration.recurrence import Recurrence
+from refssm.conformance.gauges.cumulated.mamba2 import Mamba2Scans
 from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
 from refssm.conformance.gauges.cumulated.ssd import Dual
@@ -24,9 +25,10 @@ from refssm.scan.linear import LINEAR
 from refssm.selective_scan.mamba import MAMBA
 from refssm.selective_scan.selective import SELECTIVE
 from refssm.ssd.chunked import CHUNKED
+from refssm.ssd.mamba2 import MAMBA2
 from refssm.ssd.recurrent import SSD
 
-RECURRENCES = (LINEAR, SELECTIVE, MAMBA, SSD, CHUNKED)
+RECURRENCES = (LINEAR, SELECTIVE, MAMBA, SSD, CHUNKED, MAMBA2)
 _SCANS = ("linear_scan", "linear_scan_from", "linear_scan_packed")
 _VARYING = ("diagonal_ssm_varying", "diagonal_ssm_varying_stateful")
 _SELECTIVE = tuple(
@@ -72,16 +74,21 @@ def _by_pieces(recurrence: Recurrence, forms: Mapping[str, Form]) -> dict[str, F
 
 def _whole_rows(way: Way) -> dict[str, Form]:
     """The forms over whole rows."""
-    dual = Dual(way)
-    of_states = {of: _form(dual, of or "whole") for of in ("", "stateful", "packed")}
-    duals = {f"_{of}" if of else "": form for of, form in of_states.items()}
+    duals = _of_states(Dual(way))
     return {
         **{name: _form(Scans(way), name) for name in (*_SCANS, *_VARYING)},
         **{name: _form(SelectiveScans(way), name) for name in _SELECTIVE},
         **{f"ssd_recurrent{of}": form for of, form in duals.items()},
         "ssd_quadratic": duals[""],
         **{f"ssd_chunked{of}": _without_chunk(form) for of, form in duals.items()},
+        **{f"mamba2_scan{of}": form for of, form in _of_states(Mamba2Scans(way)).items()},
     }
+
+
+def _of_states(family) -> dict[str, Form]:
+    """The forms from rest, from a state and packed, by the ends of their names."""
+    names = {"": "whole", "_stateful": "stateful", "_packed": "packed"}
+    return {of: _form(family, name) for of, name in names.items()}
 
 
 def _form(family, name: str) -> Form:

@@ -39,7 +39,7 @@ class Dual:
 
     def whole_vjp(self, dy, x, log_a, B, C):
         rest = at_rest(x, B)
-        gradients = self._back(dy, rest, x, log_a, B, C, rest, none(x))
+        gradients = self.back(dy, rest, x, log_a, B, C, rest, none(x))
         return unbroadcast_each(gradients[:-1], (x, log_a, B, C))
 
     def stateful(self, x, log_a, B, C, S0):
@@ -47,7 +47,7 @@ class Dual:
         return _read(S, C), full_state(S[..., -1, :, :], x, log_a, B, C)
 
     def stateful_vjp(self, dy, dS, x, log_a, B, C, S0):
-        gradients = self._back(dy, dS, x, log_a, B, C, S0, none(x))
+        gradients = self.back(dy, dS, x, log_a, B, C, S0, none(x))
         return unbroadcast_each(gradients, (x, log_a, B, C, S0))
 
     def packed(self, x, log_a, B, C, resets):
@@ -55,7 +55,7 @@ class Dual:
 
     def packed_vjp(self, dy, x, log_a, B, C, resets):
         rest = at_rest(x, B)
-        gradients = self._back(dy, rest, x, log_a, B, C, rest, resets != 0)
+        gradients = self.back(dy, rest, x, log_a, B, C, rest, resets != 0)
         return *unbroadcast_each(gradients[:-1], (x, log_a, B, C)), None
 
     def _states(self, x, log_a, B, S0, first):
@@ -63,7 +63,11 @@ class Dual:
         S = self.way.states(log_a[..., None], _flat(x, B), _vector(S0), first)
         return _matrices(S, x.shape[-1])
 
-    def _back(self, dy, dS, x, log_a, B, C, S0, first):
+    def read(self, x, log_a, B, C, S0, first):
+        """The outputs from a state, packed or not."""
+        return _read(self._states(x, log_a, B, S0, first), C)
+
+    def back(self, dy, dS, x, log_a, B, C, S0, first):
         """Cotangents of (x, log_a, B, C, S0), before batch axes are summed."""
         b, p = _flat(x, B), x.shape[-1]
         S = self.way.states(log_a[..., None], b, _vector(S0), first)
