@@ -88,6 +88,14 @@ NORM = Contract(
     oracle_entries=1024,
     stays_short=True,
 )
+COLUMNS = Contract(
+    name="COLUMNS",
+    words="the error bound in the 2-norm of each column of the state, step by step",
+    case_entries=65536,
+    double_case_entries=1024,
+    gradient_case_entries=16384,
+    oracle_entries=4096,
+)
 SINGULAR = Contract(
     name="SINGULAR",
     words="the first-order error bound of each singular value, small or large",

@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from refssm._declaration import form_texts
+from refssm._declaration.contract import TRACED, Contract
 from refssm._declaration.operator import Operator
 from refssm._declaration.pieces import ByPieces
 from refssm._declaration.stepping import Steps
@@ -109,6 +110,7 @@ class Recurrence:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     traits: frozenset[str] = frozenset({"causal"})
     same_as: Recurrence | None = None  # the recurrence whose rounding errors count
+    contract: Contract = TRACED
 
     def __post_init__(self):
         if self.run is follows_from_step and self.step:
@@ -281,6 +283,7 @@ class Recurrence:
             batch=", ".join(groups),
             traits=self._traits(form),
             definition=self._definition(form),
+            contract=self.contract,
             citation=self._citation(form),
             tags=self.tags[form],
         )

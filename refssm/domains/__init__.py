@@ -21,6 +21,14 @@ from refssm.domains.layers import (
     weights_of_rows,
     weights_of_taps,
 )
+from refssm.domains.linear_attention import (
+    betas,
+    keys,
+    log_gates,
+    queries,
+    real_states,
+    unit_keys,
+)
 from refssm.domains.maps import contracting, products_bounded, settling, stable
 from refssm.domains.matrices import (
     block_counts,
@@ -108,6 +116,7 @@ __all__ = [
     "Domain",
     "Numbers",
     "Static",
+    "betas",
     "biases",
     "block_counts",
     "block_orders",
@@ -141,6 +150,7 @@ __all__ = [
     "input_matrices",
     "input_vectors",
     "kernel_modes",
+    "keys",
     "laguerre_decays",
     "laguerre_exponents",
     "layer_frequencies",
@@ -149,6 +159,7 @@ __all__ = [
     "layer_states",
     "liquid_degrees",
     "log_decays",
+    "log_gates",
     "log_rates",
     "log_steps",
     "logits",
@@ -169,9 +180,11 @@ __all__ = [
     "preactivations",
     "products_bounded",
     "projections",
+    "queries",
     "rates",
     "real_matrices",
     "real_signals",
+    "real_states",
     "recency_powers",
     "recency_rates",
     "recurrent_weights",
@@ -198,6 +211,7 @@ __all__ = [
     "steps",
     "taps",
     "transitions",
+    "unit_keys",
     "warping_steps",
     "waveforms",
     "weights",
