@@ -27,7 +27,7 @@ def unit_keys(k):
 
 
 keys = Domain(
-    summary="keys of norm at most 1: any, the same at all steps, one entry and orthogonal, short, 0",
+    summary="keys of norm at most 1: any, the same at all steps, one entry, short, 0",
     maps={
         "equal": lambda a, b: np.ones_like(a) + 0j,
         "normal": signals.maps["normal"],

@@ -85,9 +85,9 @@ DELTA = Recurrence(
     Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
     without warnings. Source: [yang2024delta, §2.2].
     """,
-    vjp_doc="""G_t = q_t dy_tᵀ + (I − β_{t+1} k_{t+1} k_{t+1}ᵀ) G_{t+1};  with r_t = v_t − S_{t-1}ᵀ k_t
-    and w_t = G_tᵀ k_t:  dq_t = S_t dy_t,  dk_t = β_t (G_t r_t − S_{t-1} w_t),  dv_t = β_t w_t,
-    dbeta_t = r_t · w_t.""",
+    vjp_doc="""G_t = q_t dy_tᵀ + (I − β_{t+1} k_{t+1} k_{t+1}ᵀ) G_{t+1};  with r_t = v_t −
+    S_{t-1}ᵀ k_t and w_t = G_tᵀ k_t:  dq_t = S_t dy_t,  dk_t = β_t (G_t r_t − S_{t-1} w_t),
+    dv_t = β_t w_t,  dbeta_t = r_t · w_t.""",
     examples={
         "plain": """
         >>> one = [[1.0], [1.0]]

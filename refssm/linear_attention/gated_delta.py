@@ -2,8 +2,8 @@
 
     S_t = (I − β_t k_t k_tᵀ) e^{log_g_t} S_{t-1} + β_t k_t v_tᵀ,    y_t = S_tᵀ q_t
 
-One head of Gated DeltaNet [yang2024gated, §3.1], with one gate for a head; Qwen3-Next and OLMo-Hybrid
-have it, too. With log_g = 0 it is `delta_rule`, with β = 0 only the decay is left.
+One head of Gated DeltaNet [yang2024gated, §3.1], with one gate for a head; Qwen3-Next and
+OLMo-Hybrid have it, too. With log_g = 0 it is `delta_rule`, with β = 0 only the decay is left.
 First one step, as in decoding; the other forms follow from it.
 """
 
@@ -93,7 +93,8 @@ GATED_DELTA = Recurrence(
         """,
         "packed": """
         >>> one = [[1.0], [1.0]]
-        >>> refssm.gated_delta_rule_packed(one, one, one, [0.0, 0.0], [0.5, 0.5], [False, True]).ravel()
+        >>> g, beta = [0.0, 0.0], [0.5, 0.5]
+        >>> refssm.gated_delta_rule_packed(one, one, one, g, beta, [False, True]).ravel()
         array([0.5, 0.5])
         """,
         "packed_stateful": """

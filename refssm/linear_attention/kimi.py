@@ -63,12 +63,13 @@ KIMI = Recurrence(
     marks=MARKS,
     linear=("v", "q->y"),
     contract=COLUMNS,
-    doc="""y_t = S_tᵀ q_t,  S_t = (I − β_t k_t k_tᵀ) diag(e^{log_g_t}) S_{t-1} + β_t k_t v_tᵀ from rest.
+    doc="""y_t = S_tᵀ q_t,  S_t = (I − β_t k_t k_tᵀ) a_t S_{t-1} + β_t k_t v_tᵀ,  a = diag(e^{log_g}),
+    from rest.
 
     Signature ``(l,n),(l,n),(l,p),(l,n),(l)->(l,p)``: `q` the queries of one head, scaled before,
-    `k` its keys, `v` its values, `log_g` the natural logarithms of its gates, at most 0, one for each key,
-    `beta` the rates; `l` time, `n` keys, `p` values; leading axes broadcast: heads of a group are a
-    leading axis, which has length 1 in shared `q` and `k`. Head h of H belongs to group h // (H/G):
+    `k` its keys, `v` its values, `log_g` the natural logarithms of its gates, at most 0, one for
+    each key, `beta` the rates; `l` time, `n` keys, `p` values; leading axes broadcast: heads of a
+    group are a leading axis, which has length 1 in shared `q` and `k`. Head h of H belongs to group h // (H/G):
     neighbours share. The state decays first: the delta rule corrects what is left of it. Any of
     float32, float64 and longdouble; the result has their ``np.result_type``. Nothing is normalised
     or clipped: the state stays bounded for 0 ≤ β‖k‖² ≤ 2. Units: k, β and log_g have none, `y`
@@ -78,8 +79,8 @@ KIMI = Recurrence(
     without warnings. Source: [kimi2025linear, §3.1].
     """,
     vjp_doc="""G_t = q_t dy_tᵀ + a_{t+1} (I − β_{t+1} k_{t+1} k_{t+1}ᵀ) G_{t+1} with a =
-    diag(e^{log_g});  with Z_t = a_t S_{t-1}, r_t = v_t − Z_tᵀ k_t and w_t = G_tᵀ k_t:  dq_t = S_t dy_t,
-    dk_t = β_t (G_t r_t − Z_t w_t),  dv_t = β_t w_t,  dbeta_t = r_t · w_t,
+    diag(e^{log_g});  with Z_t = a_t S_{t-1}, r_t = v_t − Z_tᵀ k_t and w_t = G_tᵀ k_t:
+    dq_t = S_t dy_t,  dk_t = β_t (G_t r_t − Z_t w_t),  dv_t = β_t w_t,  dbeta_t = r_t · w_t,
     dlog_g_t = Σ_p Z_t ∘ (G_t − β_t k_t w_tᵀ).""",
     examples={
         "plain": """
@@ -93,7 +94,8 @@ KIMI = Recurrence(
         """,
         "packed": """
         >>> one = [[1.0], [1.0]]
-        >>> refssm.kimi_delta_rule_packed(one, one, one, [[0.0], [0.0]], [0.5, 0.5], [False, True]).ravel()
+        >>> g, beta = [[0.0], [0.0]], [0.5, 0.5]
+        >>> refssm.kimi_delta_rule_packed(one, one, one, g, beta, [False, True]).ravel()
         array([0.5, 0.5])
         """,
         "packed_stateful": """

@@ -16,6 +16,7 @@ from refssm.presets import (
     hope,
     krylov,
     layers,
+    linear_attention,
     scan,
     selective_scan,
     ssd,
@@ -24,8 +25,8 @@ from refssm.presets import (
 from refssm.presets.preset import Preset
 
 FAMILIES = (
-    cauchy, convolution, diagonal, discretize, dplr, hankel, hippo, hope, krylov, layers, scan,
-    selective_scan, ssd, vandermonde,
+    cauchy, convolution, diagonal, discretize, dplr, hankel, hippo, hope, krylov, layers,
+    linear_attention, scan, selective_scan, ssd, vandermonde,
 )  # fmt: skip
 
 

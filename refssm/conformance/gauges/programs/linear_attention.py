@@ -1,0 +1,243 @@
+"""Programs of delta rules: by steps, in chunks by a triangular system, in blocks of time, doubled.
+
+States and their cotangents are runs of one kind, X_t = (I − β_t k_t k_tᵀ) diag(e^{g_t}) X_{t−1} +
+b_t c_tᵀ: a way to compute all of them is a program of each form, forward and back. A reset is a
+gate of −∞. Cotangents H_t of the states, with what comes from outputs, run in reverse time: with
+D_t = (I − β_t k_t k_tᵀ) H_t, H_{t−1} = diag(e^{g_t}) D_t + q_{t−1} dy_{t−1}ᵀ.
+"""
+
+from collections.abc import Callable
+from math import ceil, log2, prod, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from refssm._declaration.recurrence import Recurrence
+from refssm._numerics.broadcasting import unbroadcast_each
+from refssm.conformance.gauges.columns import RECURRENCES
+from refssm.conformance.gauges.programs.arithmetic import product
+
+CHUNK = 16
+DENSE = 2**27  # multiplications of whole matrices that a case may take
+MOST = 2**24  # states at all times, on all copies
+
+
+class Run(NamedTuple):
+    """A run: X_t = (I − β_t k_t k_tᵀ) diag(e^{g_t}) X_{t−1} + b_t c_tᵀ; arrays (…, l, …)."""
+
+    k: np.ndarray
+    beta: np.ndarray
+    g: np.ndarray  # (…, l, n), or (…, l, 1) for one gate of all keys
+    b: np.ndarray
+    c: np.ndarray
+
+    def at(self, w):
+        """The same at a time, or in a window."""
+        return Run(*(x[..., w, :] for x in (self.k, self.beta, self.g, self.b, self.c)))
+
+
+def _applied(run: Run, X):
+    """(I − β k kᵀ) diag(e^g) X of one step."""
+    Z = np.exp(run.g)[..., None] * X
+    return Z - (run.beta * run.k)[..., None] * _recalled(Z, run.k)[..., None, :]
+
+
+def _recalled(S, k):
+    """Sᵀ k, as a sum that arrays round at random."""
+    return (S * k[..., None]).sum(-2)
+
+
+def _outer(b, c):
+    return b[..., :, None] * c[..., None, :]
+
+
+def by_steps(run: Run, X):
+    """One step after the other, each as it is defined: v − Sᵀ k first."""
+    found = []
+    for t in range(run.k.shape[-2]):
+        now = run.at(t)
+        X = _applied(now, X) + _outer(now.b, now.c)
+        found.append(X)
+    return np.stack(found, axis=-3)
+
+
+def in_blocks(run: Run, X):
+    """Blocks of √l steps side by side from rest; then the state before each block goes through."""
+    l = run.k.shape[-2]
+    size = ceil(sqrt(l))
+    count = -(-l // size)
+    cut = Run(*(_cut(x, count, size) for x in run))
+    rest = by_steps(cut, np.zeros_like(X)[..., None, :, :])
+    blocks = []
+    for j in range(count):
+        carried = []
+        for t in range(size):
+            X = _applied(Run(*(x[..., j, t, :] for x in cut)), X)
+            carried.append(X)
+        blocks.append(rest[..., j, :, :, :] + np.stack(carried, axis=-3))
+        X = blocks[-1][..., -1, :, :]
+    return np.concatenate(blocks, axis=-3)[..., :l, :, :]
+
+
+def _cut(x, count, size):
+    """(…, l, n) as (…, count, size, n), with zeros at the end."""
+    more = np.zeros((*x.shape[:-2], count * size - x.shape[-2], x.shape[-1]), x.dtype)
+    return np.concatenate([x, more], axis=-2).reshape(*x.shape[:-2], count, size, x.shape[-1])
+
+
+def in_chunks(run: Run, X):
+    """Chunks of 16: what each step takes away solves a triangular system, row by row.
+
+    X_i = e^{G_i} X + Σ_{j≤i} e^{G_i − G_j} (b_j c_jᵀ − k_j ω_jᵀ) with the sums G of g in the chunk.
+    """
+    found = []
+    for start in range(0, run.k.shape[-2], CHUNK):
+        part = run.at(slice(start, start + CHUNK))
+        found.append(_chunk(part, X))
+        X = found[-1][..., -1, :, :]
+    return np.concatenate(found, axis=-3)
+
+
+def _chunk(run: Run, X):
+    span, omega, found = run.g[..., :0, :], [], []  # the gates from each step before to this one
+    whole = 0
+    for i in range(run.k.shape[-2]):
+        now = run.at(i)
+        span, whole = span + now.g[..., None, :], whole + now.g
+        decays, start = np.exp(span), np.exp(whole)[..., None] * X
+        taken = _recalled(start, now.k)
+        keys, drives = run.k[..., :i, :] * decays, run.b[..., :i, :] * decays
+        by_k = (keys * now.k[..., None, :]).sum(-1)
+        by_b = (drives * now.k[..., None, :]).sum(-1)
+        before = np.stack(omega, axis=-2) if omega else run.c[..., :0, :]
+        taken = taken + (by_b[..., None] * run.c[..., :i, :]).sum(-2)
+        omega.append(now.beta * (taken - (by_k[..., None] * before).sum(-2)))
+        span = np.concatenate([span, np.zeros_like(run.g[..., :1, :])], axis=-2)
+        written = np.concatenate([drives, run.b[..., i : i + 1, :]], axis=-2)
+        taken_by = np.concatenate([keys, run.k[..., i : i + 1, :]], axis=-2)
+        sums = product(written.mT, run.c[..., : i + 1, :])
+        found.append(start + sums - product(taken_by.mT, np.stack(omega, axis=-2)))
+    return np.stack(found, axis=-3)
+
+
+def doubled(run: Run, X):
+    """The associative scan of pairs: whole matrices, sums of 2m terms from those of m."""
+    n = run.k.shape[-1]
+    gates = np.broadcast_to(np.exp(run.g), run.k.shape)
+    M = (np.eye(n, dtype=run.k.dtype) - _outer(run.beta * run.k, run.k)) * gates[..., None, :]
+    B, shift = _outer(run.b, run.c), 1
+    B = np.concatenate([B[..., :1, :, :] + product(M[..., 0, :, :], X)[..., None, :, :],
+                        B[..., 1:, :, :]], axis=-3)  # fmt: skip
+    while shift < B.shape[-3]:
+        late = M[..., shift:, :, :]
+        added = B[..., shift:, :, :] + product(late, B[..., :-shift, :, :])
+        B = np.concatenate([B[..., :shift, :, :], added], axis=-3)
+        M = np.concatenate([M[..., :shift, :, :], product(late, M[..., :-shift, :, :])], axis=-3)
+        shift *= 2
+    return B
+
+
+class Way:
+    """`run` and `back` of a recurrence in one way of computing all states."""
+
+    def __init__(self, scan: Callable, recurrence: Recurrence):
+        dims = dict(zip(recurrence.inputs, recurrence.operators[0].input_dims, strict=True))
+        self.scan, self.names, self.keyed = scan, [*dims], len(dims.get("log_g", ())) > 1
+
+    def run(self, arguments, S0, resets, **_):
+        """The outputs and the last state."""
+        q, _, v, *_ = self._given(arguments)
+        S, start = self._states(arguments, S0, resets)
+        if not v.shape[-2]:
+            return np.zeros((*start.shape[:-2], 0, v.shape[-1]), v.dtype), start
+        return (S * q[..., None]).sum(-2), S[..., -1, :, :]
+
+    def back(self, cotangents, arguments, S0, resets, **_):
+        """The gradients, from all states and all their cotangents."""
+        q, k, v, g, beta = self._given(arguments)
+        S, start = self._states(arguments, S0, resets)
+        dy, dS = (*cotangents, np.zeros_like(start))[:2]
+        if not v.shape[-2]:
+            return *(np.zeros_like(x) for x in arguments), dS
+        none = _cleared(resets, g)
+        before = np.concatenate([start[..., None, :, :], S[..., :-1, :, :]], axis=-3)
+        Z = np.exp(none)[..., None] * before
+        H = self._cotangents(q, k, none, beta, dy, dS)
+        r, w = v - _recalled(Z, k), _recalled(H, k)
+        dv = beta * w
+        dZ = H - _outer(k, dv)
+        dq = (S * dy[..., None, :]).sum(-1)
+        dk = beta * ((H * r[..., None, :]).sum(-1) - (Z * w[..., None, :]).sum(-1))
+        dlog_g = Z * dZ
+        dlog_g = dlog_g.sum(-1) if self.keyed else dlog_g.sum((-1, -2))
+        found = {"q": dq, "k": dk, "v": dv, "log_g": dlog_g, "beta": (r * w).sum(-1)}
+        dS0 = np.exp(none[..., 0, :])[..., None] * dZ[..., 0, :, :]
+        gradients = (*(found[name] for name in self.names), dS0)
+        return unbroadcast_each(gradients, (*arguments, start if S0 is None else S0))
+
+    def _cotangents(self, q, k, g, beta, dy, dS):
+        """H_t = diag(e^{g_{t+1}}) D_{t+1} + q_t dy_tᵀ, from the scan of D in reverse time."""
+        later = np.concatenate([g[..., 1:, :], np.zeros_like(g[..., :1, :])], axis=-2)
+        b = q - beta * k * (k * q).sum(-1, keepdims=True)
+        turned = (np.flip(x, axis=-2) for x in (k, beta, later, b, dy))
+        D = np.flip(self.scan(Run(*turned), dS), axis=-3)
+        after = np.concatenate([D[..., 1:, :, :], dS[..., None, :, :]], axis=-3)
+        return np.exp(later)[..., None] * after + _outer(q, dy)
+
+    def _given(self, arguments):
+        """q, k, v, g and beta, the last two with an axis of keys."""
+        given = dict(zip(self.names, arguments, strict=True))
+        k, beta = given["k"], given["beta"][..., None]
+        g = given.get("log_g", np.zeros_like(k[..., 0]))
+        return given["q"], k, given["v"], g if self.keyed else g[..., None], beta
+
+    def _states(self, arguments, S0, resets):
+        """All states and the one before them, with all leading axes."""
+        q, k, v, g, beta = self._given(arguments)
+        shapes = [x.shape[:-2] for x in (q, k, v, g, beta)]
+        shapes += [] if resets is None else [resets.shape[:-1]]
+        shapes += [] if S0 is None else [S0.shape[:-2]]
+        shape = (*np.broadcast_shapes(*shapes), k.shape[-1], v.shape[-1])
+        start = np.zeros_like(k, shape=shape) if S0 is None else np.broadcast_to(S0, shape)
+        if not v.shape[-2]:
+            return start[..., None, :, :], start
+        return self.scan(Run(k, beta, _cleared(resets, g), beta * k, v), start), start
+
+
+def _cleared(resets, g):
+    """The gates, −∞ where a sequence begins."""
+    return g if resets is None else np.where((resets != 0)[..., None], -np.inf, g).astype(g.dtype)
+
+
+def _fitting(op, program: Callable, scan: Callable, cotangents: int) -> Callable:
+    """The program, which declines cases that would take much memory or time."""
+
+    def taken(*arrays, **statics):
+        sizes = op.sizes(*arrays[cotangents:], **statics)
+        l, n, p = sizes.get("l", 1), sizes["n"], sizes["p"]
+        batch = prod(arrays[cotangents].shape[: arrays[cotangents].ndim - len(op.input_dims[0])])
+        work = batch * l * n * n * (n + p) * ceil(log2(2 * l))
+        if batch * l * n * p > MOST or (scan is doubled and work > DENSE):
+            return None
+        return program(*arrays, **statics)
+
+    return taken
+
+
+WAYS = {"by_steps": by_steps, "in_chunks": in_chunks, "in_blocks": in_blocks, "doubled": doubled}
+
+
+def _programs(gradient: bool) -> dict[str, dict[str, Callable]]:
+    """By operator and way, its programs or those of its VJP."""
+    found: dict[str, dict[str, Callable]] = {}
+    for recurrence in RECURRENCES:
+        for name, scan in WAYS.items():
+            way = Way(scan, recurrence)
+            pairs = recurrence.mirrors(way.run, way.back, lambda op: lambda f: f)
+            for op, pair in zip(recurrence.operators, pairs, strict=True):
+                program, given = (pair.vjp, len(op.outputs)) if gradient else (pair.forward, 0)
+                found.setdefault(op.name, {})[name] = _fitting(op, program, scan, given)
+    return found
+
+
+OUTPUTS, GRADIENTS = _programs(gradient=False), _programs(gradient=True)
