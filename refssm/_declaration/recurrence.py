@@ -189,8 +189,8 @@ class Recurrence:
             "packed": Pair(packed, packed_vjp),
             **self._forms_by_pieces(run, back),
         }
-        by_steps = run.__module__ == Steps.__module__ and self.step
-        module = by_steps.forward.__module__ if by_steps else run.__module__
+        by_step = self.step if run is self.run else None  # what runs it may be of another file
+        module = by_step.forward.__module__ if by_step else run.__module__
         return {
             form: self._named(form, pair, module)
             for form, pair in made.items()

@@ -63,17 +63,17 @@ KIMI = Recurrence(
     marks=MARKS,
     linear=("v", "q->y"),
     contract=COLUMNS,
-    doc="""y_t = S_tᵀ q_t,  S_t = (I − β_t k_t k_tᵀ) a_t S_{t-1} + β_t k_t v_tᵀ,  a = diag(e^{log_g}),
-    from rest.
+    doc="""y_t = S_tᵀ q_t,  S_t = (I − β_t k_t k_tᵀ) a_t S_{t-1} + β_t k_t v_tᵀ,
+    a = diag(e^{log_g}), from rest.
 
     Signature ``(l,n),(l,n),(l,p),(l,n),(l)->(l,p)``: `q` the queries of one head, scaled before,
     `k` its keys, `v` its values, `log_g` the natural logarithms of its gates, at most 0, one for
     each key, `beta` the rates; `l` time, `n` keys, `p` values; leading axes broadcast: heads of a
-    group are a leading axis, which has length 1 in shared `q` and `k`. Head h of H belongs to group h // (H/G):
-    neighbours share. The state decays first: the delta rule corrects what is left of it. Any of
-    float32, float64 and longdouble; the result has their ``np.result_type``. Nothing is normalised
-    or clipped: the state stays bounded for 0 ≤ β‖k‖² ≤ 2. Units: k, β and log_g have none, `y`
-    those of q·v.
+    group are a leading axis, which has length 1 in shared `q` and `k`. Head h of H belongs to
+    group h // (H/G): neighbours share. The state decays first: the delta rule corrects what is left
+    of it. Any of float32, float64 and longdouble; the result has their ``np.result_type``. Nothing
+    is normalised or clipped: the state stays bounded for 0 ≤ β‖k‖² ≤ 2. Units: k, β and log_g have
+    none, `y` those of q·v.
 
     Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
     without warnings. Source: [kimi2025linear, §3.1].
