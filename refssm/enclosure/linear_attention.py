@@ -6,45 +6,49 @@
 with b = β k, or b = k without a delta rule. The last state is what unit queries read from it.
 """
 
-from refssm.enclosure.algebra import dot
 from refssm.enclosure.recurrence import forms
 
 
-def _sums(k, v, log_g, beta, S0, resets, read):
-    """Sᵀ q after some steps, for `read` = (q, index of the last step)."""
-    w, i = read
-    y = [0] * (len(v[0]) if v else len(S0[0]))
+def _read(w, i, k, v, gates, beta, S0, resets):
+    """Sᵀ w after step i."""
+    y = [0] * (len(v[0]) if v else len(S0[0]) if S0 else 0)
     for j in range(i, -1, -1):
-        along = dot(w, k[j])
-        weight = along if beta is None else along * beta[j]
+        weight = sum((w_n * k_n for w_n, k_n in zip(w, k[j], strict=True)), 0) * beta[j]
         y = [s + weight * v_p for s, v_p in zip(y, v[j], strict=True)]
         if resets[j]:
             return y
-        if beta is not None:
-            w = [w_n - weight * k_n for w_n, k_n in zip(w, k[j], strict=True)]
-        w = [w_n * a for w_n, a in zip(w, _gates(log_g, j, len(w)), strict=True)]
+        w = [a * (w_n - c * k_n) for w_n, k_n, a, c in _corrected(w, k[j], gates[j], weight)]
     return [s + sum(w_n * row[p] for w_n, row in zip(w, S0, strict=True)) for p, s in enumerate(y)]
 
 
-def _gates(log_g, j, n):
-    """e^{log_g} of one step for each key."""
-    if log_g is None:
-        return [1] * n
-    return [g.exp() for g in log_g[j]] if isinstance(log_g[j], list) else [log_g[j].exp()] * n
+def _corrected(w, k, gates, weight):
+    """Entries of w and k with their gates, and what the delta rule takes away."""
+    gates, taken = gates
+    return ((w_n, k_n, a, weight * taken) for w_n, k_n, a in zip(w, k, gates, strict=True))
 
 
 def _recurrence(names):
     """The outputs and the last state of the recurrence with these arguments after q, k, v."""
 
     def sums(arguments, S0, resets):
-        q, k, v, *gates = arguments
-        told = dict(zip(names, gates, strict=True))
-        given = k, v, told.get("log_g"), told.get("beta"), S0, resets
-        y = [_sums(*given, (q_i, i)) for i, q_i in enumerate(q)]
+        q, k, v, *rest = arguments
+        told = dict(zip(names, rest, strict=True))
+        log_g = told.get("log_g", [0] * len(q))
+        beta = told.get("beta", [1] * len(q))
+        gates = [(_gates(g, len(S0)), int("beta" in told)) for g in log_g]
+        given = k, v, gates, beta, S0, resets
+        y = [_read(q_i, i, *given) for i, q_i in enumerate(q)]
         units = [[int(i == n) for i in range(len(S0))] for n in range(len(S0))]
-        return y, [_sums(*given, (unit, len(q) - 1)) for unit in units]
+        return y, [_read(unit, len(q) - 1, *given) for unit in units]
 
     return sums
+
+
+def _gates(g, n):
+    """e^g for each key."""
+    if isinstance(g, list):
+        return [x.exp() for x in g]
+    return [1 if isinstance(g, int) else g.exp()] * n
 
 
 def _rest(q, k, v, *_):
