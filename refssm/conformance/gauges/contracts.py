@@ -212,7 +212,7 @@ def bounds(
 
     `values`, if known, are the results in double precision: of the VJP without those that are None.
     """
-    call, bound = TrackedCall(op, arrays, statics, unit, floor), BOUNDS[op.contract]
+    call, bound = TrackedCall(op, arrays, statics, unit, floor, values), BOUNDS[op.contract]
     if vjp is None:
         programs, derive = output_programs(op), partial(bound.outputs, call)
         exact = exact_program(op)
