@@ -30,8 +30,17 @@ def written_back(G, k, v, beta, S):
     w = einsum("...np,...n->...p", G, k)
     by_r, by_w = einsum("...np,...p->...n", G, r), einsum("...np,...p->...n", S, w)
     dv = beta[..., None] * w
-    dS = G - k[..., :, None] * dv[..., None, :]
-    return beta[..., None] * (by_r - by_w), dv, (r * w).sum(-1), dS
+    return beta[..., None] * (by_r - by_w), dv, (r * w).sum(-1), reflected(G, k, beta)
+
+
+def reflected(G, k, beta):
+    """(I − β k kᵀ) G."""
+    dv = beta[..., None] * einsum("...np,...n->...p", G, k)
+    return G - k[..., :, None] * dv[..., None, :]
+
+
+def _before(G, k, v, beta):
+    return reflected(G, k, beta)
 
 
 def delta_step(q, k, v, beta, S):
@@ -60,7 +69,7 @@ def delta_step_vjp(dy, dS_next, q, k, v, beta, S):
     return unbroadcast_each((dq, *written_back(G, k, v, beta, S)), (q, k, v, beta, S))
 
 
-SWEEP = Sweep(delta_step, delta_step_vjp, ranks=(2, 2, 2, 1), gate=None)
+SWEEP = Sweep(written, _before, delta_step_vjp, ranks=(2, 2, 2, 1), gate=None)
 DELTA = Recurrence(
     name="delta_rule",
     step=Pair(delta_step, delta_step_vjp),

@@ -17,6 +17,16 @@ from refssm.linear_attention.sweep import Sweep
 from refssm.scan.linear import MARKS
 
 
+def _after(k, v, log_g, S):
+    """diag(e^{log_g}) S + k vᵀ."""
+    return np.exp(log_g)[..., :, None] * S + k[..., :, None] * v[..., None, :]
+
+
+def _before(G, k, v, log_g):
+    """diag(e^{log_g}) G."""
+    return np.exp(log_g)[..., :, None] * G
+
+
 def gated_linear_step(q, k, v, log_g, S):
     """S ← diag(e^{log_g}) S + k vᵀ,  y = Sᵀ q: one step, and the next state.
 
@@ -28,7 +38,7 @@ def gated_linear_step(q, k, v, log_g, S):
     >>> refssm.gated_linear_step([2.0], [1.0], [1.0], [0.0], [[4.0]])
     (array([10.]), array([[5.]]))
     """
-    S = np.exp(log_g)[..., :, None] * S + k[..., :, None] * v[..., None, :]
+    S = _after(k, v, log_g, S)
     y = einsum("...np,...n->...p", S, q)
     return y, with_batch(S, 2, y.shape[:-1])
 
@@ -41,9 +51,8 @@ def gated_linear_step_vjp(dy, dS_next, q, k, v, log_g, S):
     """
     a = np.exp(log_g)[..., :, None]
     G = q[..., :, None] * dy[..., None, :] + dS_next
-    after = a * S + k[..., :, None] * v[..., None, :]
     gradients = (
-        einsum("...np,...p->...n", after, dy),
+        einsum("...np,...p->...n", _after(k, v, log_g, S), dy),
         einsum("...np,...p->...n", G, v),
         einsum("...np,...n->...p", G, k),
         (a * S * G).sum(-1),
@@ -52,7 +61,7 @@ def gated_linear_step_vjp(dy, dS_next, q, k, v, log_g, S):
     return unbroadcast_each(gradients, (q, k, v, log_g, S))
 
 
-SWEEP = Sweep(gated_linear_step, gated_linear_step_vjp, ranks=(2, 2, 2, 2), gate=3)
+SWEEP = Sweep(_after, _before, gated_linear_step_vjp, ranks=(2, 2, 2, 2), gate=3)
 GATED_LINEAR = Recurrence(
     name="gated_linear_recurrence",
     step=Pair(gated_linear_step, gated_linear_step_vjp),

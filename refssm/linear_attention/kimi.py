@@ -14,9 +14,19 @@ from refssm._declaration.recurrence import Pair, Recurrence, State
 from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm._numerics.contraction import einsum
 from refssm.domains import betas, keys, log_gates, queries, real_signals, real_states
-from refssm.linear_attention.delta import written, written_back
+from refssm.linear_attention.delta import reflected, written, written_back
 from refssm.linear_attention.sweep import Sweep
 from refssm.scan.linear import MARKS
+
+
+def _after(k, v, log_g, beta, S):
+    """The delta rule for diag(e^{log_g}) S."""
+    return written(k, v, beta, np.exp(log_g)[..., :, None] * S)
+
+
+def _before(G, k, v, log_g, beta):
+    """diag(e^{log_g}) (I − β k kᵀ) G."""
+    return np.exp(log_g)[..., :, None] * reflected(G, k, beta)
 
 
 def kimi_delta_step(q, k, v, log_g, beta, S):
@@ -29,7 +39,7 @@ def kimi_delta_step(q, k, v, log_g, beta, S):
     >>> refssm.kimi_delta_step([2.0], [1.0], [1.0], [0.0], 0.5, [[4.0]])
     (array([5.]), array([[2.5]]))
     """
-    S = written(k, v, beta, np.exp(log_g)[..., :, None] * S)
+    S = _after(k, v, log_g, beta, S)
     y = einsum("...np,...n->...p", S, q)
     return y, with_batch(S, 2, y.shape[:-1])
 
@@ -50,7 +60,7 @@ def kimi_delta_step_vjp(dy, dS_next, q, k, v, log_g, beta, S):
     return unbroadcast_each((dq, dk, dv, dlog_g, dbeta, a * dZ), (q, k, v, log_g, beta, S))
 
 
-SWEEP = Sweep(kimi_delta_step, kimi_delta_step_vjp, ranks=(2, 2, 2, 2, 1), gate=3)
+SWEEP = Sweep(_after, _before, kimi_delta_step_vjp, ranks=(2, 2, 2, 2, 1), gate=3)
 KIMI = Recurrence(
     name="kimi_delta_rule",
     step=Pair(kimi_delta_step, kimi_delta_step_vjp),

@@ -1,8 +1,9 @@
-"""Runs of the recurrences of linear attention, forward and back, from one step and its VJP.
+"""Runs of the recurrences of linear attention, forward and back, in blocks of √l steps.
 
 The reverse pass needs the states before each step. It keeps those before blocks of √l steps and
 computes the states of one block again, from the last block to the first: O(n p √l) numbers for a
-head in place of O(n p l) [chen2016training].
+head in place of O(n p l) [chen2016training]. Only states and their cotangents are computed one
+after the other; the gradients of a block are those of its steps, with time as one more axis.
 """
 
 from collections.abc import Callable
@@ -11,50 +12,56 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast, with_batch
+from refssm._numerics.contraction import einsum
 from refssm.scan.blocks import no_resets, windows
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """One step and its VJP; `ranks` has the core axes of each argument, the first one is time."""
+    """A recurrence by its parts; all take time as one more leading axis, too.
 
-    step: Callable
+    `after(k, v, …, S)` is the next state, `before(G, k, v, …)` the cotangent of the state before a
+    step from that of the next one, `step_vjp` the VJP of one step. `ranks` has the core axes of
+    each argument, the first one is time; `gate` says which one is log_g.
+    """
+
+    after: Callable
+    before: Callable
     step_vjp: Callable
     ranks: tuple[int, ...]
-    gate: int | None  # which argument is log_g
+    gate: int | None
 
     def run(self, arguments, S0, resets):
         """The outputs, and the last state if there is a first one."""
-        start, resets = self._started(arguments, S0, resets)
-        y, _, S = self._states(arguments, start, resets)
-        if y:
-            y = np.stack(y, axis=-2)
-        else:
-            shape = (*start.shape[:-2], 0, start.shape[-1])
-            y = np.zeros(shape, np.result_type(start, *arguments))
+        S, resets = self._started(arguments, S0, resets)
+        y = [np.zeros((*S.shape[:-2], 0, S.shape[-1]), np.result_type(S, *arguments))]
+        for w in windows(arguments[0].shape[-2]):
+            piece = self._cut(arguments, resets, w)
+            states = self._states(piece, S, resets[..., w])
+            S = states[-1]
+            y.append(einsum("...np,...n->...p", _stacked(states[1:]), piece[0]))
+        y = np.concatenate(y[1:], axis=-2) if len(y) > 1 else y[0]
         return (y,) if S0 is None else (y, S)
 
     def back(self, cotangents, arguments, S0, resets):
         """Gradients for the arguments and S0."""
         start, resets = self._started(arguments, S0, resets)
-        dy, carried = (*cotangents, np.zeros_like(start))[:2]
-        found = []
+        dy, dS = (*cotangents, np.zeros_like(start))[:2]
+        pieces = []
         for w, S in reversed(self._blocks(arguments, start, resets)):
-            piece, begun = self._cut(arguments, w), resets[..., w]
-            _, before, _ = self._states(piece, S, begun)
-            for t in range(len(before) - 1, -1, -1):
-                now = self._at(piece, begun, t)
-                given = dy[..., w.start + t, :], carried
-                *gradients, carried = self.step_vjp(*given, *now, before[t])
-                found.append(self._without_gate(gradients, piece, begun, t))
-                carried = _kept(carried, begun, t, 2)
-        S0 = start if S0 is None else S0
-        return *self._joined(found[::-1], arguments), unbroadcast(carried, S0)
+            piece, begun = self._cut(arguments, resets, w), resets[..., w]
+            before = self._states(piece, S, begun)[:-1]
+            carried, dS = self._carried(dy[..., w, :], dS, piece, begun)
+            kept = _stacked([_kept(S, begun, t) for t, S in enumerate(before)])
+            *gradients, _ = self.step_vjp(dy[..., w, :], carried, *piece, kept)
+            pieces.append(self._without_gate(gradients, arguments, begun, w))
+        joined = self._joined(pieces[::-1], arguments)
+        return *joined, unbroadcast(dS, start if S0 is None else S0)
 
     def _started(self, arguments, S0, resets):
         """The state before the first step, with all leading axes, and the resets."""
         q, k, v, *_ = arguments
-        resets = no_resets(q.shape[-2]) if resets is None else resets
+        resets = no_resets(q.shape[-2]) if resets is None else resets != 0
         pairs = zip(arguments, self.ranks, strict=True)
         shapes = [x.shape[: x.ndim - rank] for x, rank in pairs] + [resets.shape[:-1]]
         kind = np.result_type(*arguments[1:])  # q does not enter the state
@@ -65,46 +72,62 @@ class Sweep:
         return with_batch(S0.astype(np.result_type(kind, S0)), 2, batch), resets
 
     def _states(self, arguments, S, resets):
-        """All outputs, the states before each step, and the last one."""
-        y, before = [], []
+        """The state before the first step, and those after each."""
+        states = [S]
         for t in range(arguments[0].shape[-2]):
-            before.append(_kept(S, resets, t, 2))
-            y_t, S = self.step(*self._at(arguments, resets, t), before[-1])
-            y.append(y_t)
-        return y, before, S
+            now = self._at(arguments[1:], t)
+            states.append(self.after(*now, _kept(states[-1], resets, t)))
+        return states
 
     def _blocks(self, arguments, S, resets):
         """Windows of √l steps, each with the state before it."""
         made = []
         for w in windows(arguments[0].shape[-2]):
             made.append((w, S))
-            _, _, S = self._states(self._cut(arguments, w), S, resets[..., w])
+            S = self._states(self._cut(arguments, resets, w), S, resets[..., w])[-1]
         return made
 
-    def _at(self, arguments, resets, t: int):
-        """The arguments of step t; a gate does not count where a sequence begins."""
-        now = [_time(x, t, rank) for x, rank in zip(arguments, self.ranks, strict=True)]
-        if self.gate is not None:
-            now[self.gate] = _kept(now[self.gate], resets, t, self.ranks[self.gate] - 1)
-        return now
+    def _carried(self, dy, dS, arguments, resets):
+        """The cotangents of the states after each step without its output, and of that before."""
+        carried = []
+        for t in range(dy.shape[-2] - 1, -1, -1):
+            carried.insert(0, dS)
+            q, *now = self._at(arguments, t)
+            G = q[..., :, None] * dy[..., t, None, :] + dS
+            dS = _kept(self.before(G, *now), resets, t)
+        return _stacked(carried), dS
 
-    def _without_gate(self, gradients, arguments, resets, t: int):
-        """The gradients of step t: none for a gate where a sequence begins."""
+    def _at(self, arguments, t: int):
+        ranks = self.ranks[len(self.ranks) - len(arguments) :]
+        return [_time(x, t, rank) for x, rank in zip(arguments, ranks, strict=True)]
+
+    def _cut(self, arguments, resets, w: slice):
+        """The arguments of a window; a gate does not count where a sequence begins."""
+        piece = self._at(arguments, w)
         if self.gate is not None:
-            dlog_g = _kept(gradients[self.gate], resets, t, self.ranks[self.gate] - 1)
-            log_g = _time(arguments[self.gate], t, self.ranks[self.gate])
-            gradients[self.gate] = unbroadcast(dlog_g, log_g)
+            piece[self.gate] = self._masked(piece[self.gate], resets[..., w])
+        return piece
+
+    def _without_gate(self, gradients, arguments, resets, w: slice):
+        """The gradients of a window: none for a gate where a sequence begins."""
+        if self.gate is not None:
+            log_g = _time(arguments[self.gate], w, self.ranks[self.gate])
+            gradients[self.gate] = unbroadcast(self._masked(gradients[self.gate], resets), log_g)
         return gradients
 
-    def _cut(self, arguments, w: slice):
-        return [_time(x, w, rank) for x, rank in zip(arguments, self.ranks, strict=True)]
+    def _masked(self, x, resets):
+        """A gate, or its gradient, of some steps; 0 where a sequence begins."""
+        if not resets.any():
+            return x
+        keyed = self.gate is not None and self.ranks[self.gate] == 2
+        return np.where(resets[..., None] if keyed else resets, 0, x)
 
-    def _joined(self, found, arguments):
-        """The gradients of all steps, joined along time."""
-        if not found:
+    def _joined(self, pieces, arguments):
+        """The gradients of all blocks, joined along time."""
+        if not pieces:
             return [np.zeros_like(x) for x in arguments]
-        parts = zip(zip(*found, strict=True), self.ranks, strict=True)
-        return [np.stack(part, axis=-rank) for part, rank in parts]
+        parts = zip(zip(*pieces, strict=True), self.ranks, strict=True)
+        return [np.concatenate(part, axis=-rank) for part, rank in parts]
 
 
 def _time(x, t, rank: int):
@@ -112,9 +135,13 @@ def _time(x, t, rank: int):
     return x[(..., t, *[slice(None)] * (rank - 1))]
 
 
-def _kept(x, resets, t: int, core: int):
-    """x, or exactly 0 where a sequence begins; selected, so NaN does not pass."""
+def _stacked(states):
+    """States with an axis of time before their own."""
+    return np.stack(states, axis=-3)
+
+
+def _kept(S, resets, t: int):
+    """The state, or exactly 0 where a sequence begins; selected, so NaN does not pass."""
     if not resets[..., t].any():
-        return x
-    begins = resets[..., t].reshape(*resets.shape[:-1], *[1] * core)
-    return np.where(begins, 0, x)
+        return S
+    return np.where(resets[..., t, None, None], 0, S)
