@@ -72,6 +72,10 @@ _PAPER |= {
     "vandermonde_kernel": _KERNEL,
     "dplr_kernel_aliased": _PAPER["dplr_kernel"],
     "ssd_recurrent": _Row(_HEADS),
+    **dict.fromkeys(
+        ("gated_linear_recurrence", "delta_rule", "gated_delta_rule", "kimi_delta_rule"),
+        _Row({"b": 1, "g": 1, "h": 8, "l": 4096, "n": 128, "p": 128}),
+    ),
 }
 
 # every letter of the catalog; `matrix` for dimensions in which the work is cubic

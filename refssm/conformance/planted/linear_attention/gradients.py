@@ -86,7 +86,7 @@ GRADIENTS.plant(
      _back(lambda now: now.a[..., None] * now.G)),
     (GATED, "carried_without_gate", "the cotangent is carried back without its gate",
      _back(lambda now: now.dZ)),
-    (BOTH, "carried_in_wrong_order", "the gate before the correction in what is carried back",
+    (OF_KEYS, "carried_in_wrong_order", "the gate before the correction in what is carried back",
      _back(lambda now: now.a[..., None] * now.G - outer(now.k, now.beta * recalled(
          now.a[..., None] * now.G, now.k)))),
     (ALL, "dq_of_state_before", "dq_t with S_{t-1}", in_place_of(
