@@ -22,7 +22,7 @@ DENSE = 2**27  # multiplications of whole matrices that a case may take
 MOST = 2**24  # states at all times, on all copies
 
 
-class Run(NamedTuple):
+class StateRun(NamedTuple):
     """A run: X_t = (I − β_t k_t k_tᵀ) diag(e^{g_t}) X_{t−1} + b_t c_tᵀ; arrays (…, l, …)."""
 
     k: np.ndarray
@@ -33,10 +33,10 @@ class Run(NamedTuple):
 
     def at(self, w):
         """The same at a time, or in a window."""
-        return Run(*(x[..., w, :] for x in (self.k, self.beta, self.g, self.b, self.c)))
+        return StateRun(*(x[..., w, :] for x in (self.k, self.beta, self.g, self.b, self.c)))
 
 
-def _applied(run: Run, X):
+def _applied(run: StateRun, X):
     """(I − β k kᵀ) diag(e^g) X of one step."""
     Z = np.exp(run.g)[..., None] * X
     return Z - (run.beta * run.k)[..., None] * _recalled(Z, run.k)[..., None, :]
@@ -51,7 +51,7 @@ def _outer(b, c):
     return b[..., :, None] * c[..., None, :]
 
 
-def by_steps(run: Run, X):
+def by_steps(run: StateRun, X):
     """One step after the other, each as it is defined: v − Sᵀ k first."""
     found = []
     for t in range(run.k.shape[-2]):
@@ -61,18 +61,18 @@ def by_steps(run: Run, X):
     return np.stack(found, axis=-3)
 
 
-def in_blocks(run: Run, X):
+def in_blocks(run: StateRun, X):
     """Blocks of √l steps side by side from rest; then the state before each block goes through."""
     l = run.k.shape[-2]
     size = ceil(sqrt(l))
     count = -(-l // size)
-    cut = Run(*(_cut(x, count, size) for x in run))
+    cut = StateRun(*(_cut(x, count, size) for x in run))
     rest = by_steps(cut, np.zeros_like(X)[..., None, :, :])
     blocks = []
     for j in range(count):
         carried = []
         for t in range(size):
-            X = _applied(Run(*(x[..., j, t, :] for x in cut)), X)
+            X = _applied(StateRun(*(x[..., j, t, :] for x in cut)), X)
             carried.append(X)
         blocks.append(rest[..., j, :, :, :] + np.stack(carried, axis=-3))
         X = blocks[-1][..., -1, :, :]
@@ -85,7 +85,7 @@ def _cut(x, count, size):
     return np.concatenate([x, more], axis=-2).reshape(*x.shape[:-2], count, size, x.shape[-1])
 
 
-def in_chunks(run: Run, X):
+def in_chunks(run: StateRun, X):
     """Chunks of 16: what each step takes away solves a triangular system, row by row.
 
     X_i = e^{G_i} X + Σ_{j≤i} e^{G_i − G_j} (b_j c_jᵀ − k_j ω_jᵀ) with the sums G of g in the chunk.
@@ -98,7 +98,7 @@ def in_chunks(run: Run, X):
     return np.concatenate(found, axis=-3)
 
 
-def _chunk(run: Run, X):
+def _chunk(run: StateRun, X):
     span, omega, found = run.g[..., :0, :], [], []  # the gates from each step before to this one
     whole = 0
     for i in range(run.k.shape[-2]):
@@ -120,7 +120,7 @@ def _chunk(run: Run, X):
     return np.stack(found, axis=-3)
 
 
-def doubled(run: Run, X):
+def doubled(run: StateRun, X):
     """The associative scan of pairs: whole matrices, sums of 2m terms from those of m."""
     n = run.k.shape[-1]
     gates = np.broadcast_to(np.exp(run.g), run.k.shape)
@@ -137,7 +137,7 @@ def doubled(run: Run, X):
     return B
 
 
-class Way:
+class ByAllStates:
     """`run` and `back` of a recurrence in one way of computing all states."""
 
     def __init__(self, scan: Callable, recurrence: Recurrence):
@@ -180,7 +180,7 @@ class Way:
         later = np.concatenate([g[..., 1:, :], np.zeros_like(g[..., :1, :])], axis=-2)
         b = q - beta * k * (k * q).sum(-1, keepdims=True)
         turned = (np.flip(x, axis=-2) for x in (k, beta, later, b, dy))
-        D = np.flip(self.scan(Run(*turned), dS), axis=-3)
+        D = np.flip(self.scan(StateRun(*turned), dS), axis=-3)
         after = np.concatenate([D[..., 1:, :, :], dS[..., None, :, :]], axis=-3)
         return np.exp(later)[..., None] * after + _outer(q, dy)
 
@@ -201,7 +201,7 @@ class Way:
         start = np.zeros_like(k, shape=shape) if S0 is None else np.broadcast_to(S0, shape)
         if not v.shape[-2]:
             return start[..., None, :, :], start
-        return self.scan(Run(k, beta, _cleared(resets, g), beta * k, v), start), start
+        return self.scan(StateRun(k, beta, _cleared(resets, g), beta * k, v), start), start
 
 
 def _cleared(resets, g):
@@ -232,7 +232,7 @@ def _programs(gradient: bool) -> dict[str, dict[str, Callable]]:
     found: dict[str, dict[str, Callable]] = {}
     for recurrence in RECURRENCES:
         for name, scan in WAYS.items():
-            way = Way(scan, recurrence)
+            way = ByAllStates(scan, recurrence)
             pairs = recurrence.mirrors(way.run, way.back, lambda op: lambda f: f)
             for op, pair in zip(recurrence.operators, pairs, strict=True):
                 program, given = (pair.vjp, len(op.outputs)) if gradient else (pair.forward, 0)

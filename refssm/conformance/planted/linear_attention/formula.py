@@ -12,6 +12,7 @@ from refssm.conformance.planted.linear_attention.programs import (
     output,
     recalled,
 )
+from refssm.conformance.planted.planting import InEach
 from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.gated_linear import GATED_LINEAR
@@ -186,7 +187,7 @@ HEADS = [
      {"beta": _of_first_head}),
 ]  # fmt: skip
 
-FORMULA = programs.InEach(programs.in_form)
+FORMULA = InEach(programs.in_form)
 FORMULA.plant(*MISREAD, *ROUNDING, *HEADS)
 FORMULA.plant(
     (ALL, "nan_spread", "masked by multiplication: 0 · NaN reaches the past",

@@ -24,6 +24,7 @@ from refssm.conformance.planted.linear_attention.programs import (
     outer,
     recalled,
 )
+from refssm.conformance.planted.planting import InEach
 
 STATEFUL, PACKED = (tuple(map(form, RECURRENCES)) for form in (stateful, packed))
 
@@ -60,7 +61,7 @@ def _resets_forgotten(right, dy, dS, g):
     return right(dy, dS, g) | {name: found[name] for name in ("k", "v")}
 
 
-GRADIENTS = programs.InEach(programs.in_gradient_form)
+GRADIENTS = InEach(programs.in_gradient_form)
 GRADIENTS.plant(
     (RULES + RULE_STEPS, "dk_without_correction", "dk = β G r: not through Sᵀ k",
      in_place_of("k", lambda p: p.rate * p.by_r)),

@@ -9,22 +9,6 @@ from types import SimpleNamespace
 import numpy as np
 
 from refssm.conformance.planted.linear_attention.forms import Given, form, gradient_form
-from refssm.conformance.planted.planting import Planting
-
-
-class InEach:
-    """Planted bugs, each in several operators; `adapt(op)` adapts programs to one operator."""
-
-    def __init__(self, adapt):
-        self.adapt, self.bugs = adapt, []
-
-    def plant(self, *rows, of=None, by="value"):
-        """Plant rows for one check: (operators, name, what, wrong), or all in operators `of`."""
-        for operators, *row in rows if of is None else ((of, *row) for row in rows):
-            for op in operators:
-                planting = Planting(op, "float32", self.adapt(op))
-                planting.plant(row, by=by)
-                self.bugs += planting.bugs
 
 
 def in_form(op):
@@ -61,11 +45,11 @@ def outer(k, v):
     return k[..., :, None] * v[..., None, :]
 
 
-class Step(SimpleNamespace):
+class StepArguments(SimpleNamespace):
     """One step: q, k, v, a, beta, the state before it, and t."""
 
 
-def updated(now: Step, S):
+def updated(now: StepArguments, S):
     """diag(a) S, then the delta rule, if there is a rate."""
     Z = now.a[..., None] * S
     if now.beta is None:
@@ -85,7 +69,9 @@ def recurrence(g: Given, *, gates=np.exp, update=updated, keep=_same, carry=_sam
         before = S
         S = np.where(g.resets[..., t, None, None], 0, carry(S, t))
         beta = None if g.beta is None else g.beta[..., t, None]
-        now = Step(q=g.q[..., t, :], k=g.k[..., t, :], v=g.v[..., t, :], a=a[..., t, :], beta=beta)
+        now = StepArguments(
+            q=g.q[..., t, :], k=g.k[..., t, :], v=g.v[..., t, :], a=a[..., t, :], beta=beta
+        )
         Z, S = update(now, S)
         S = keep(S)
         y.append(recalled(S if read is None else read(S, Z, before), now.q))
@@ -151,7 +137,7 @@ def adjoint(dy, dS, g: Given, *, back=None, carry=_same, change=lambda parts: {}
         k, a = g.k[..., t, :], np.exp(g.log_g[..., t, :])
         beta = None if g.beta is None else g.beta[..., t, None]
         dZ = G if beta is None else G - outer(k, beta * recalled(G, k))
-        now = Step(k=k, a=a, beta=beta, dZ=dZ, G=G)
+        now = StepArguments(k=k, a=a, beta=beta, dZ=dZ, G=G)
         G = carry(a[..., None] * dZ if back is None else back(now), t)
         G = np.where(g.resets[..., t, None, None], 0, G)
     Zs, rs, states, Gs = map(_stacked, (Zs, [r[..., None, :] for r in rs], states, Gs))

@@ -8,7 +8,7 @@ import numpy as np
 from refssm.conformance.planted.linear_attention import programs
 from refssm.conformance.planted.linear_attention.forms import RECURRENCES, packed, stateful
 from refssm.conformance.planted.linear_attention.programs import state_as
-from refssm.conformance.planted.planting import of_result
+from refssm.conformance.planted.planting import InEach, of_result
 from refssm.conformance.planted.recurrences import RESETS, lasts, starts
 from refssm.linear_attention.delta import DELTA
 
@@ -31,7 +31,7 @@ def _one_early(right, g):
     return y, right(g.at(slice(number)))[1] if number else g.S0 + 0 * S
 
 
-STATE = programs.InEach(programs.in_form)
+STATE = InEach(programs.in_form)
 STATE.plant(
     ("last_state_one_step_early", "the last state: S_{l-2} for S_{l-1}", _one_early),
     ("last_state_transposed", "the last state: returned as (p, n) where p = n",
