@@ -97,7 +97,8 @@ class Sweep:
             dS = _kept(self.before(G, *now), resets, t)
         return _stacked(carried), dS
 
-    def _at(self, arguments, t: int):
+    def _at(self, arguments, t: int | slice):
+        """The arguments at a time, or in a window."""
         ranks = self.ranks[len(self.ranks) - len(arguments) :]
         return [_time(x, t, rank) for x, rank in zip(arguments, ranks, strict=True)]
 

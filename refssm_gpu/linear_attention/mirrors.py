@@ -29,7 +29,8 @@ class _Passes:
 
     def back(self, cotangents, arguments, S0, resets):
         """Gradients for the arguments, and for S0 if there is one."""
-        dy, dS = (*cotangents, None)[:2]
+        dy, *last = cotangents
+        dS = last[0] if last else None
         if not dy.shape[-2]:
             return self._nothing(arguments, S0, dS)
         found = scan_back(dy, dS, self._given(arguments, S0, resets))

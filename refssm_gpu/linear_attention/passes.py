@@ -90,7 +90,7 @@ class Rows:
         return empty((self.rows.rows, *core), self.inside if inside else self.kind, q)
 
 
-def rows_of(given: Mapping[str, Array | None]) -> Rows:
+def rows_of(given: Mapping[str, Any]) -> Rows:
     """Bring the arguments to one type and one batch; `log_g` has an axis of gates."""
     arrays = [given.get(name) for name in NAMES]
     if given["S0"] is not None:
@@ -98,14 +98,12 @@ def rows_of(given: Mapping[str, Array | None]) -> Rows:
     kind = common(*arrays[:6])
     types = (*[kind] * 5, accumulated(kind), np.uint8)
     q, v, log_g = given["q"], given["v"], given.get("log_g")
-    assert q is not None
-    assert v is not None
     core = q.shape[-2], q.shape[-1], v.shape[-1]
     gates = 1 if log_g is None else log_g.shape[-1]
     return Rows(batch(arrays, CORES, types), kind, core, gates)
 
 
-def scan(given: Mapping[str, Array | None]) -> tuple[Array, Array]:
+def scan(given: Mapping[str, Any]) -> tuple[Array, Array]:
     """All outputs, and the last states (n, p)."""
     r = rows_of(given)
     l, n, p = r.core
@@ -119,10 +117,10 @@ def _launch_states(r: Rows, y, now, before, missing, *, at_rest: bool) -> None:
     _STATES((r.kind.name, r.rule), r.grid, *arguments, y, now, before, missing, r.size(at_rest))
 
 
-def scan_back(dy: Array, dlast: Array | None, given: Mapping[str, Array | None]) -> dict[str, Any]:
+def scan_back(dy: Array, dlast: Array | None, given: Mapping[str, Any]) -> dict[str, Any]:
     """Gradients by name, with all batch axes; those of q, k, v and gates in the type of states."""
     pieces, start = [], given["S0"]
-    ranks = dict(zip(NAMES, CORES, strict=True))
+    ranks: dict[str, int] = dict(zip(NAMES, CORES, strict=True))
     for w in windows(given["q"].shape[-2]):
         piece = {n: _cut(x, w, ranks[n]) if n != "S0" else start for n, x in given.items()}
         pieces.append((w, piece))

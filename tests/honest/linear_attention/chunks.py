@@ -12,6 +12,7 @@ def _chunk(g, S):
     """The outputs of one chunk and the state after it."""
     number = np.cumsum(g.resets, axis=-1)
     span, whole, u, y = g.log_g[..., :0, :], 0, [], []
+    start = keys = told = np.zeros(())
     for i in range(g.q.shape[-2]):
         log_g, past = g.log_g[..., i, :], slice(0, i + 1)
         span, whole = span + log_g[..., None, :], whole + log_g
