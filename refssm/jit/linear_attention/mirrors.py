@@ -60,7 +60,7 @@ class _Kernels:
         """The kernel's arguments, the first state and the resets."""
         told = dict(zip(self.names, arguments, strict=True))
         k, v = told["k"], told["v"]
-        log_g = told.get("log_g", np.zeros_like(k[..., 0]))
+        log_g = told.get("log_g", np.zeros(k.shape[:-1], k.dtype))
         told["log_g"] = log_g if self.keyed else log_g[..., None]
         rest = np.zeros((k.shape[-1], v.shape[-1]), k.dtype)
         resets = no_resets(k.shape[-2]) if resets is None else resets

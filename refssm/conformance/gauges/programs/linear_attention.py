@@ -188,7 +188,7 @@ class ByAllStates:
         """q, k, v, g and beta, the last two with an axis of keys."""
         given = dict(zip(self.names, arguments, strict=True))
         k, beta = given["k"], given["beta"][..., None]
-        g = given.get("log_g", np.zeros_like(k[..., 0]))
+        g = given.get("log_g", np.zeros_like(k, shape=k.shape[:-1]))
         return given["q"], k, given["v"], g if self.keyed else g[..., None], beta
 
     def _states(self, arguments, S0, resets):

@@ -39,7 +39,7 @@ def given(op: Operator, arguments) -> Given:
     step = op.form == "step"
     q, k, v = (_in_time(told[name], step, 1) for name in "qkv")
     beta = _in_time(told["beta"], step, 0) if "beta" in told else None
-    log_g = np.zeros_like(k[..., :1])
+    log_g = np.zeros((*k.shape[:-1], 1), k.dtype)
     if "log_g" in told:
         keyed = _keyed(op)
         log_g = _in_time(told["log_g"], step, int(keyed))
