@@ -17,8 +17,8 @@ def _chunk(g, S):
         log_g, past = g.log_g[..., i, :], slice(0, i + 1)
         span, whole = span + log_g[..., None, :], whole + log_g
         span = np.concatenate([span, np.zeros_like(log_g)[..., None, :]], axis=-2)
-        keys = np.exp(span) * g.k[..., past, :]
         same = (number[..., i, None] == number[..., past])[..., None]
+        keys = np.where(same, np.exp(span) * g.k[..., past, :], 0)
         start = np.where((number[..., i] == 0)[..., None, None], np.exp(whole)[..., None] * S, 0)
         new = g.v[..., i, :]
         if g.beta is not None:
