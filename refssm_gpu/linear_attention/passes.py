@@ -37,7 +37,7 @@ _STATES = Kernel(
     "attention_states",
     instances((*REALS, *HALVES), (0, 1)),
     32 * COLUMNS,
-    registers=64,
+    registers=96,
     bound="latency",
 )
 _COTANGENTS = Kernel(
@@ -45,7 +45,7 @@ _COTANGENTS = Kernel(
     "attention_cotangents",
     instances((*REALS, *HALVES), (0, 1)),
     32 * COLUMNS,
-    registers=64,
+    registers=88,
     bound="latency",
 )
 

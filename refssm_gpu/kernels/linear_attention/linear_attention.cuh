@@ -58,7 +58,7 @@ template <class S> struct column_of {
 
 // Outputs and the last state; or, with `before` and `missing`, Z_t and v_t − Z_tᵀ k_t of all steps.
 template <class S, int RULE>
-__global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(128, 4)
     attention_states(const S* __restrict__ q, const S* __restrict__ k, const S* __restrict__ v,
                      const S* __restrict__ log_g, const S* __restrict__ beta,
                      const accumulate_of<S>* __restrict__ start,
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(128)
 
 // H_t of all steps, and the cotangent of the state before the first one.
 template <class S, int RULE>
-__global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(128, 4)
     attention_cotangents(const S* __restrict__ dy, const accumulate_of<S>* __restrict__ dlast,
                          const S* __restrict__ q, const S* __restrict__ k,
                          const S* __restrict__ log_g, const S* __restrict__ beta,
