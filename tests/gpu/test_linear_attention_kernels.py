@@ -90,7 +90,7 @@ def test_heads_share_queries_and_keys():
         ("recalled += z * widen", "recalled += now[n] * 2 * widen"),
         ("u *= widen(at.beta[t])", "u *= one<E>()"),
         ("z = begins ? zero<E>()", "z = begins && n ? zero<E>()"),
-        ("size.gates > 1 ? n : 0", "0"),
+        ("size.gates > 1 ? n : 0", "size.gates > 1 ? n / 2 : 0"),
     ],
 )
 def test_a_changed_term_is_seen(monkeypatch, tmp_path, old, new):
