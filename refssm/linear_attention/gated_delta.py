@@ -136,7 +136,7 @@ GATED_DELTA = Recurrence(
         "packed": ("Gated DeltaNet varlen cu_seqlens",),
         "packed_stateful": ("Gated DeltaNet varlen initial states",),
         "states": ("Gated DeltaNet with states at places",),
-        "step": ("Gated DeltaNet decoding", "fused_sigmoid_gating_delta_rule_update without gates"),
+        "step": ("Gated DeltaNet decoding", "Qwen3-Next decoding"),
     },
 )
 (

@@ -124,7 +124,7 @@ GATED_LINEAR = Recurrence(
         "packed": ("GLA varlen cu_seqlens",),
         "packed_stateful": ("GLA varlen initial states",),
         "states": ("GLA with states at places",),
-        "step": ("GLA decoding", "gated_linear_attn of llama.cpp"),
+        "step": ("GLA decoding", "gated linear attention one step"),
     },
 )
 (
