@@ -105,8 +105,8 @@ def test_a_missing_argument_is_named_with_the_call(op, role):
         run(*ordinary(op)[:-1], **lengths)
     with refused(TypeError, f"{op}: too many positional arguments ({op.call})"):
         run(*ordinary(op), 1, **lengths)
-    with refused(TypeError, f"{op}: got an unexpected keyword argument 'q' ({op.call})"):
-        run(*ordinary(op), **lengths, q=1)
+    with refused(TypeError, f"{op}: got an unexpected keyword argument 'other' ({op.call})"):
+        run(*ordinary(op), **lengths, other=1)
 
 
 @each_role

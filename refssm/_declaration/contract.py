@@ -48,6 +48,7 @@ class Contract:
     stays_short: bool = False  # the work grows with the cube of a size, or faster
 
     follows_each_operation: bool = False  # the bound sums the reference's roundings
+    measures_columns: bool = False  # measured bounds: one for each entry of an output's last axis
     judges_whole_matrices: bool = False  # by a norm: single entries have no error bound
     needs_no_value: bool = False  # a residual or an invariant needs no expected value
     basis_free: bool = False  # any basis of the outputs is right
@@ -87,6 +88,15 @@ NORM = Contract(
     gradient_case_entries=2048,
     oracle_entries=1024,
     stays_short=True,
+)
+COLUMNS = Contract(
+    name="COLUMNS",
+    words="the error bound in the 2-norm of each column of the state, step by step",
+    case_entries=65536,
+    double_case_entries=1024,
+    gradient_case_entries=16384,
+    oracle_entries=4096,
+    measures_columns=True,
 )
 SINGULAR = Contract(
     name="SINGULAR",

@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from refssm._declaration import form_texts
+from refssm._declaration.contract import TRACED, Contract
 from refssm._declaration.operator import Operator
 from refssm._declaration.pieces import ByPieces
 from refssm._declaration.stepping import Steps
@@ -109,6 +110,7 @@ class Recurrence:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     traits: frozenset[str] = frozenset({"causal"})
     same_as: Recurrence | None = None  # the recurrence whose rounding errors count
+    contract: Contract = TRACED
 
     def __post_init__(self):
         if self.run is follows_from_step and self.step:
@@ -187,8 +189,8 @@ class Recurrence:
             "packed": Pair(packed, packed_vjp),
             **self._forms_by_pieces(run, back),
         }
-        by_steps = run.__module__ == Steps.__module__ and self.step
-        module = by_steps.forward.__module__ if by_steps else run.__module__
+        by_step = self.step if run is self.run else None  # what runs it may be of another file
+        module = by_step.forward.__module__ if by_step else run.__module__
         return {
             form: self._named(form, pair, module)
             for form, pair in made.items()
@@ -288,6 +290,7 @@ class Recurrence:
             batch=", ".join(groups),
             traits=self._traits(form),
             definition=self._definition(form),
+            contract=self.contract,
             citation=self._citation(form),
             tags=self.tags[form],
         )

@@ -21,6 +21,14 @@ from refssm.domains.layers import (
     weights_of_rows,
     weights_of_taps,
 )
+from refssm.domains.linear_attention import (
+    betas,
+    keys,
+    log_gates,
+    queries,
+    real_states,
+    unit_keys,
+)
 from refssm.domains.maps import contracting, products_bounded, settling, stable
 from refssm.domains.matrices import (
     block_counts,
@@ -123,6 +131,7 @@ __all__ = [
     "Domain",
     "Numbers",
     "Static",
+    "betas",
     "biases",
     "block_counts",
     "block_orders",
@@ -161,6 +170,7 @@ __all__ = [
     "input_matrices",
     "input_vectors",
     "kernel_modes",
+    "keys",
     "laguerre_decays",
     "laguerre_exponents",
     "layer_frequencies",
@@ -169,6 +179,7 @@ __all__ = [
     "layer_states",
     "liquid_degrees",
     "log_decays",
+    "log_gates",
     "log_rates",
     "log_steps",
     "logits",
@@ -190,6 +201,7 @@ __all__ = [
     "preactivations",
     "products_bounded",
     "projections",
+    "queries",
     "rates",
     "real_matrices",
     "real_projections",
@@ -224,6 +236,7 @@ __all__ = [
     "steps",
     "taps",
     "transitions",
+    "unit_keys",
     "warping_steps",
     "waveforms",
     "weights",

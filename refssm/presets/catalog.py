@@ -16,6 +16,7 @@ from refssm.presets import (
     hope,
     krylov,
     layers,
+    linear_attention,
     norms,
     scan,
     selective_scan,
@@ -25,8 +26,8 @@ from refssm.presets import (
 from refssm.presets.preset import Preset
 
 FAMILIES = (
-    cauchy, convolution, diagonal, discretize, dplr, hankel, hippo, hope, krylov, layers, norms,
-    scan, selective_scan, ssd, vandermonde,
+    cauchy, convolution, diagonal, discretize, dplr, hankel, hippo, hope, krylov, layers,
+    linear_attention, norms, scan, selective_scan, ssd, vandermonde,
 )  # fmt: skip
 
 

@@ -114,7 +114,7 @@ def _how(op: Operator, gradient: bool) -> str:
 def _results(op: Operator, gradient: bool) -> list[str]:
     if not gradient:
         return list(op.outputs)
-    return [f"d{name}" for name, domain in op.inputs.items() if domain.kind != "flag"]
+    return [f"d{name}" for name in op.inputs if name not in op.discrete]
 
 
 def case_of(op: Operator, preset: Preset) -> Case | None:

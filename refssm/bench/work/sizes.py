@@ -77,6 +77,10 @@ _PAPER |= {
     "gated_rms_norm": _Row({"l": 1024, "n": 2048}, parameters={"group": 256}),
     "l2_norm": _Row({"n": 128}),
     "mamba2_scan": _Row(_HEADS),
+    **dict.fromkeys(
+        ("gated_linear_recurrence", "delta_rule", "gated_delta_rule", "kimi_delta_rule"),
+        _Row({"b": 1, "g": 1, "h": 8, "l": 4096, "n": 128, "p": 128}),
+    ),
 }
 
 # every letter of the catalog; `matrix` for dimensions in which the work is cubic

@@ -11,6 +11,7 @@ NORM: the 2-norm of the traced bounds of a state, for each of its entries, becau
     mixes the errors of a state's entries.
 FFT: products of the arguments' norms, because the error of a small entry of a transform is
     relative to those norms and not to the entry.
+COLUMNS: the 2-norm of the errors of each column of a recurrence's state (`columns.py`).
 SPECTRUM: the tracked errors of a spectrum, as one number for all of it.
 SOLVE: the residual of a linear system or matrix equation.
 EXPM: the condition number of the matrix exponential.
@@ -32,6 +33,7 @@ from refssm._declaration.adapted import through
 from refssm._declaration.arguments import several
 from refssm._declaration.contract import (
     CHAIN,
+    COLUMNS,
     EXPM,
     FFT,
     GRAMIANS,
@@ -47,6 +49,7 @@ from refssm._declaration.contract import (
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.gauges import cumulated
+from refssm.conformance.gauges.columns import of_columns, of_columns_gradients
 from refssm.conformance.gauges.gauge import Gauge, Gauges, Measure, TrackedCall, wide
 from refssm.conformance.gauges.linalg import (
     CHARGE,
@@ -209,7 +212,7 @@ def bounds(
 
     `values`, if known, are the results in double precision: of the VJP without those that are None.
     """
-    call, bound = TrackedCall(op, arrays, statics, unit, floor), BOUNDS[op.contract]
+    call, bound = TrackedCall(op, arrays, statics, unit, floor, values), BOUNDS[op.contract]
     if vjp is None:
         programs, derive = output_programs(op), partial(bound.outputs, call)
         exact = exact_program(op)
@@ -433,6 +436,7 @@ BOUNDS: dict[Contract, Bound] = {
     TRACED: Bound(_traced_by_definition),
     CHAIN: Bound(_traced),
     NORM: Bound(_in_norm_of_states),
+    COLUMNS: Bound(of_columns, of_columns_gradients),
     SINGULAR: Bound(_traced),
     GRAMIANS: Bound(_traced),
     FFT: Bound(of_transform, of_transform_gradients),

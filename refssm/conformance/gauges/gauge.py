@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -119,6 +119,7 @@ class TrackedCall:
     statics: Mapping
     unit: float  # u of the judged type
     floor: float  # the least error of one rounding
+    values: Sequence[np.ndarray] | None = None  # the results in double precision, if known
 
     def tracked(self, program: Callable, arrays=None, partial=False) -> Gauges:
         """Run `program` on tracked arrays: one gauge per output."""

@@ -39,7 +39,7 @@ from refssm.conformance.usage_error import UsageError
 BITS = (192, 768)  # an oracle has 166; balls of thousands of steps grow, and need more
 TIGHT = 1 / 1024  # the largest radius of a ball, in units of u·K0
 # these enclosures add up all of the past at each time: l² operations, where the oracle needs l
-OVER_THE_PAST = frozenset({"scan", "selective_scan", "ssd"})
+OVER_THE_PAST = frozenset({"linear_attention", "scan", "selective_scan", "ssd"})
 # it has no closed form: it sums until the rest is small
 SLOWER = frozenset({"hope_kernel_aliased"})
 

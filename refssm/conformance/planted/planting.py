@@ -224,6 +224,21 @@ class Planting:
         self.bugs.append(PlantedBug(self.op.name, name, caught_by, what, program))
 
 
+class InEach:
+    """Planted bugs, each in several operators; `adapt(op)` adapts programs to one operator."""
+
+    def __init__(self, adapt):
+        self.adapt, self.bugs = adapt, []
+
+    def plant(self, *rows, of=None, by="value"):
+        """Plant rows for one check: (operators, name, what, wrong), or all in operators `of`."""
+        for operators, *row in rows if of is None else ((of, *row) for row in rows):
+            for op in operators:
+                planting = Planting(op, "float32", self.adapt(op))
+                planting.plant(row, by=by)
+                self.bugs += planting.bugs
+
+
 def of_result(change: Callable) -> Callable:
     """A program that changes the right result; each output is an argument of `change`."""
     return lambda right, *args, **statics: change(*several(right(*args, **statics)))

@@ -19,11 +19,14 @@ from refssm.conformance.gauges.programs import (
     hippo,
     hope,
     krylov,
+    linear_attention,
     scan,
 )
 
-_OUTPUTS = (discretize, dplr, hankel, hippo, hope, krylov, scan)
-_GRADIENTS = (cauchy, discretize, dplr_gradients, hankel, hippo, hope, krylov, scan)
+_OUTPUTS = (discretize, dplr, hankel, hippo, hope, krylov, linear_attention, scan)
+_GRADIENTS = (
+    cauchy, discretize, dplr_gradients, hankel, hippo, hope, krylov, linear_attention, scan,
+)  # fmt: skip
 OUTPUTS = {name: made for family in _OUTPUTS for name, made in family.OUTPUTS.items()}
 GRADIENTS = {name: made for family in _GRADIENTS for name, made in family.GRADIENTS.items()}
 AGAIN_OUTPUTS = {

@@ -274,10 +274,27 @@ def _compared(call: TrackedCall, exact, copies, found, values) -> list[np.ndarra
     if _is_another_case(wanted, values, ranks):
         return [None] * len(values)
     longest = max(n for axes in _core_shapes(call) for n in (1, *axes))
+    slices = _slices(call, ranks)
     return [
-        _units([results[j] for results in found], wanted[j], y, ranks[j], longest)
+        _units([results[j] for results in found], wanted[j], y, slices[j], longest)
         for j, y in enumerate(values)
     ]
+
+
+def _slices(call: TrackedCall, ranks) -> list[tuple[int, ...]]:
+    """The axes of each result that share a bound: its core axes, without that of columns."""
+    column = call.op.output_dims[0][-1:] if call.op.contract.measures_columns else None
+    ends = [-1 if column and dims[-1:] == column else 0 for dims in _result_dims(call)]
+    return [tuple(range(-rank, end)) for rank, end in zip(ranks, ends, strict=True)]
+
+
+def _result_dims(call: TrackedCall) -> list[tuple[str, ...]]:
+    """The core dimensions of each result: of an output, or of a gradient as its argument."""
+    op = call.op
+    if not _of_gradients(call):
+        return [*op.output_dims]
+    named = zip(op.inputs, op.input_dims, strict=True)
+    return [dims for name, dims in named if name not in op.discrete]
 
 
 def _smaller(derived: Gauge, k0: np.ndarray, most: float) -> Gauge:
@@ -332,11 +349,10 @@ def _is_another_case(wanted, values, ranks) -> bool:
     return bool(np.logical_and.reduce(np.broadcast_arrays(*members)).any()) if members else True
 
 
-def _units(found: list[np.ndarray], wanted, value, rank: int, longest) -> np.ndarray | None:
+def _units(found: list[np.ndarray], wanted, value, axes, longest) -> np.ndarray | None:
     """K0 of each slice, as a power of two; None if single precision cannot tell."""
     if value.size == 0:
         return np.zeros(value.shape)
-    axes = tuple(range(-rank, 0))
     largest = np.abs(value).max(axes, keepdims=True)
     fits = ((largest == 0) | (largest > SMALLEST)) & np.isfinite(largest)
     if not (fits.all() and np.isfinite(wanted).all()):
@@ -359,12 +375,7 @@ def _of_gradients(call: TrackedCall) -> bool:
 
 def _batch_ranks(call: TrackedCall, values) -> list[int]:
     """The number of batch axes of each result: of an output, or of a gradient as its argument."""
-    if not _of_gradients(call):
-        cores = [len(dims) for dims in call.op.output_dims]
-    else:
-        named = zip(call.op.inputs, call.op.input_dims, strict=True)
-        cores = [len(dims) for name, dims in named if name not in call.op.discrete]
-    return [y.ndim - core for y, core in zip(values, cores, strict=True)]
+    return [y.ndim - len(dims) for y, dims in zip(values, _result_dims(call), strict=True)]
 
 
 def _of_programs(programs: Mapping[str, Program], copies, statics) -> list[list[np.ndarray]]:

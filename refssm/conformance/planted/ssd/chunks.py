@@ -7,6 +7,7 @@ the chunk is long enough to show them.
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16, tf32
+from refssm.conformance.planted.planting import InEach
 from refssm.conformance.planted.ssd import programs
 from refssm.conformance.planted.ssd.forms import CHUNKED
 from refssm.conformance.planted.ssd.operators import ATTENTION, CHUNK, CHUNK_PACKED, CHUNK_STATEFUL
@@ -71,7 +72,7 @@ def _divided_by_products(right, g):
     return np.einsum("...pn,...n->...p", S, g.C), S[..., -1, :, :]
 
 
-CHUNKS = programs.InEach(programs.in_form)
+CHUNKS = InEach(programs.in_form)
 CHUNKS.plant(
     # what is above the diagonal counts in those that are not masked
     (ATTENTION + CHUNK_STATEFUL + CHUNK_PACKED, "exponentiated_then_masked",

@@ -3,6 +3,7 @@
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
+from refssm.conformance.planted.planting import InEach
 from refssm.conformance.planted.ssd import operators, programs
 from refssm.conformance.planted.ssd.forms import CHUNKED, RECURRENT, SEQUENCES
 from refssm.conformance.planted.ssd.operators import CHUNK, PLAIN, QUAD, REC, STEP
@@ -31,7 +32,7 @@ def _lost_at(steps):
     return but_for(carry=lambda S, t, before: S * (not steps(t)))
 
 
-FORMULA = programs.InEach(programs.in_form)
+FORMULA = InEach(programs.in_form)
 FORMULA.plant(
     # how the formula is misread
     (PLAIN + STEP, "sign", "A's minus sign forgotten", {"log_a": np.negative}),

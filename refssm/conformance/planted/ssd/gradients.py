@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.planting import of_each_result
+from refssm.conformance.planted.planting import InEach, of_each_result
 from refssm.conformance.planted.ssd import programs
 from refssm.conformance.planted.ssd.forms import CHUNKED, RECURRENT, SEQUENCES, gradient_form
 from refssm.conformance.planted.ssd.operators import CHUNK, PACKED, PLAIN, QUAD, REC, STATEFUL
@@ -103,7 +103,7 @@ def _exponentiated_then_masked(right, dy, dS, g):
     return dx, dlog_a + masked.sum(-1) - masked.sum(-2), dB, dC, dS0
 
 
-GRADIENTS = programs.InEach(_in_form)
+GRADIENTS = InEach(_in_form)
 GRADIENTS.plant(
     (REC, "C_not_conjugated", "C for C* in the states' cotangent", but_for(plain="C")),
     (REC + CHUNK, "a_not_conjugated", "a for a* in what is carried back", but_for(plain="a")),

@@ -8,24 +8,8 @@ from collections import namedtuple
 
 import numpy as np
 
-from refssm.conformance.planted.planting import Planting
 from refssm.conformance.planted.ssd.forms import form
 from refssm.conformance.planted.ssd.operators import QUAD, STEP
-
-
-class InEach:
-    """Planted bugs, each in several operators; `adapt(op)` adapts programs to one operator."""
-
-    def __init__(self, adapt):
-        self.adapt, self.bugs = adapt, []
-
-    def plant(self, *rows, of=None, by="value"):
-        """Plant rows for one check: (operators, name, what, wrong), or all in operators `of`."""
-        for operators, *row in rows if of is None else ((of, *row) for row in rows):
-            for op in operators:
-                planting = Planting(op, "float32", self.adapt(op))
-                planting.plant(row, by=by)
-                self.bugs += planting.bugs
 
 
 class SsdArguments(namedtuple("SsdArguments", "x log_a B C S0 resets chunk")):

@@ -5,7 +5,7 @@ The check `value` compares only the outputs, `state` the last state.
 
 import numpy as np
 
-from refssm.conformance.planted.planting import of_result
+from refssm.conformance.planted.planting import InEach, of_result
 from refssm.conformance.planted.recurrences import (
     COMPLEX_LASTS,
     RESETS,
@@ -17,7 +17,7 @@ from refssm.conformance.planted.ssd import programs
 from refssm.conformance.planted.ssd.operators import CHUNK_PACKED, PACKED, STATEFUL
 from refssm.conformance.planted.ssd.programs import by_chunks, state_as, unbroken
 
-STATE = programs.InEach(programs.in_form)
+STATE = InEach(programs.in_form)
 
 
 def _ending(change):

@@ -1,0 +1,322 @@
+"""The bounds of COLUMNS: errors of recurrences with S ← M S + b cᵀ, column by column of the state.
+
+Moduli explode where a product of matrices I − β k kᵀ does not: with unit keys, |M|·|M|·… grows
+exponentially and M·M·… has a norm of at most 1. But M acts on each column of S alone, so for column
+j the 2-norm of its error is bounded by
+
+    e_t(j) = ‖M_t‖₂ e_{t−1}(j) + the 2-norm of the roundings of step t,
+
+with ‖M_t‖₂ ≤ e^g max(1, |1 − β‖k‖²|), of several gates the largest. An output y = Sᵀ q errs by
+‖q‖₂ e_t(j) and the roundings of the sum. Cotangents of the state obey the same with Mᵀ, from the
+last step to the first; a gradient is a product of both, and its errors follow by the product rule.
+K0 has the roundings of the steps alone; K1 also those of the inputs, one each.
+
+The bounds run through the forms of a recurrence as its own functions do
+(`refssm._declaration.recurrence`): a state has one more row, which is e, and states and bounds a
+first axis of K0 and K1.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from refssm._declaration.arguments import several
+from refssm._declaration.recurrence import Recurrence
+from refssm._numerics.broadcasting import unbroadcast, with_batch
+from refssm._numerics.contraction import einsum
+from refssm.conformance.gauges.gauge import Gauge, Gauges, TrackedCall, wide
+from refssm.conformance.gauges.rules import tree
+from refssm.linear_attention.delta import DELTA
+from refssm.linear_attention.gated_delta import GATED_DELTA
+from refssm.linear_attention.kimi import KIMI
+
+EXPONENTIAL = 4  # roundings of an exponential, as in `rules.py`
+
+
+class Terms(NamedTuple):
+    """The arguments of all recurrences together, in double precision; log_g is (…, l, n)."""
+
+    q: Any
+    k: Any
+    v: Any
+    log_g: Any
+    beta: Any
+
+
+class Kept(NamedTuple):
+    """What a reverse pass needs of a step: values, and the errors of their columns."""
+
+    Z: Any  # diag(e^{log_g}) S_{t−1}
+    of_Z: Any
+    r: Any  # v − Zᵀ k
+    of_r: Any
+    S: Any
+    of_S: Any
+
+
+@dataclass(frozen=True)
+class Columns:
+    """`run` and `back` of one recurrence for bounds.
+
+    `floor` is the least size of a rounded number: smaller ones have its rounding error.
+    """
+
+    names: Sequence[str]
+    keyed: bool  # a gate for each key
+    floor: float = 0.0
+
+    def run(self, arguments, S0, resets, **_):
+        """The bounds of the outputs, and the last state with those of its columns below it."""
+        terms = self._terms(arguments)
+        state, resets = self._started(terms, S0, resets)
+        y = []
+        for t in range(terms.q.shape[-2]):
+            state, kept = self._step(terms, state, resets, t)
+            q = terms.q[..., t, :]
+            y.append(self._product(q, self._norm(q), kept.S, kept.of_S, 1 + _one(state)))
+        batch = state.shape[:-2]
+        shape = (*batch, 0, state.shape[-1])
+        y = [np.broadcast_to(y_t, (*batch, state.shape[-1])) for y_t in y]
+        return np.stack(y, axis=-2) if y else np.zeros(shape), state
+
+    def back(self, cotangents, arguments, S0, resets, **_):
+        """The bounds of the gradients; that of the state has its value above its bound."""
+        terms = self._terms(arguments)
+        start, resets = self._started(terms, S0, resets)
+        dy, G = (*cotangents, np.zeros_like(start))[:2]
+        state, kept = start, []
+        for t in range(terms.q.shape[-2]):
+            state, of_step = self._step(terms, state, resets, t)
+            kept.append(of_step)
+        found = []
+        for t in range(len(kept) - 1, -1, -1):
+            of_step, G = self._step_back(dy[..., t, :], G, terms, kept[t], t)
+            begins = resets[..., t, None, None]
+            G = np.where(begins, 0, G)
+            found.insert(0, {**of_step, "log_g": np.where(begins[..., 0], 0, of_step["log_g"])})
+        return *self._gathered(found, arguments), _unbroadcast(G, (start if S0 is None else S0)[0])
+
+    def _terms(self, arguments) -> Terms:
+        given = dict(zip(self.names, arguments, strict=True))
+        k = given["k"]
+        if "log_g" not in given:
+            log_g = np.zeros_like(k[..., :1])
+        else:
+            log_g = given["log_g"] if self.keyed else given["log_g"][..., None]
+        return Terms(given["q"], k, given["v"], log_g, given["beta"])
+
+    def _started(self, terms: Terms, S0, resets):
+        """The state with a row for errors and all leading axes, and the resets."""
+        q, k, v, log_g, beta = terms
+        resets = np.zeros(q.shape[-2], bool) if resets is None else resets != 0
+        shapes = (q.shape[:-2], k.shape[:-2], v.shape[:-2], log_g.shape[:-2], beta.shape[:-1])
+        shapes = (*shapes, resets.shape[:-1], () if S0 is None else S0.shape[1:-2])
+        batch = np.broadcast_shapes(*shapes)
+        if S0 is None:
+            return np.zeros((2, *batch, k.shape[-1] + 1, v.shape[-1])), resets
+        more = [1] * (len(batch) - (S0.ndim - 3))
+        return with_batch(S0.reshape(2, *more, *S0.shape[1:]), 2, (2, *batch)), resets
+
+    def _step(self, terms: Terms, state, resets, t: int):
+        """The state after step t, and what a reverse pass needs of it."""
+        k, v, beta = terms.k[..., t, :], terms.v[..., t, :], terms.beta[..., t, None]
+        state = np.where(resets[..., t, None, None], 0, state)
+        S, e, gates = state[0, ..., :-1, :], state[..., -1, :], np.exp(terms.log_g[..., t, :])
+        Z, one = gates[..., None] * S, _one(state)
+        strongest = gates.max(-1, initial=0)[..., None]
+        of_Z = strongest * e + (EXPONENTIAL + 1) * self._size(Z)
+        of_Z = of_Z + one * self._size(Z * terms.log_g[..., t, :, None])
+        size = self._norm(k)
+        r = v - einsum("...np,...n->...p", Z, k)
+        own = self._product(k, size, Z, 0, 1 + one) + self._least(r) + one * self._least(v)
+        u = beta * r
+        S = Z + k[..., :, None] * u[..., None, :]
+        # of k uᵀ: those of β r, of the product, of k and β; and of the sum
+        made = size * (beta * own + (2 + 2 * one) * self._least(u)) + self._size(S)
+        of_S = self._reflected(k, beta) * of_Z + made
+        return _with_row(S, of_S), Kept(Z, of_Z, r, own + size * of_Z, S, of_S)
+
+    def _step_back(self, dy, G, terms: Terms, kept: Kept, t: int):
+        """The bounds of the gradients of step t, and the cotangent of the state before it."""
+        q, k, beta = terms.q[..., t, :], terms.k[..., t, :], terms.beta[..., t, None]
+        gates, one = np.exp(terms.log_g[..., t, :]), _one(G)
+        Z, of_Z, r, of_r, S, of_S = kept
+        G, of_G = G[0, ..., :-1, :], G[..., -1, :]
+        G = q[..., :, None] * dy[..., None, :] + G
+        of_G = of_G + (1 + 2 * one) * self._norm(q) * self._least(dy) + self._size(G)
+        size = self._norm(k)
+        w = einsum("...np,...n->...p", G, k)
+        own = self._product(k, size, G, 0, 1 + one)  # of Gᵀ k
+        of_w, dv = own + size * of_G, beta * w
+        dZ = G - k[..., :, None] * dv[..., None, :]
+        by_w = (2 + 2 * one) * size * self._least(dv)
+        of_dZ = self._reflected(k, beta) * of_G + size * beta * own + by_w + self._size(dZ)
+        products = self._sum(G, of_G, r, of_r) + self._sum(Z, of_Z, w, of_w)
+        dk = beta * (einsum("...np,...p->...n", G, r) - einsum("...np,...p->...n", Z, w))
+        log_g = terms.log_g[..., t, :]
+        found = {
+            "q": self._sum(S, of_S, dy, one * np.abs(dy)),
+            "k": beta * products + (2 + one) * np.abs(dk) + self.floor,
+            "v": beta * of_w + (1 + one) * self._least(dv),
+            "log_g": self._of_gate(Z, of_Z, dZ, of_dZ),
+            "beta": self._sum(w[..., None, :], of_w, r, of_r)[..., 0],
+        }
+        before = gates[..., None] * dZ
+        of_before = gates.max(-1, initial=0)[..., None] * of_dZ
+        of_before = of_before + (EXPONENTIAL + 1) * self._size(before)
+        of_before = of_before + one * self._size(before * log_g[..., None])
+        return found, _with_row(before, of_before)
+
+    def _of_gate(self, Z, of_Z, dZ, of_dZ):
+        """The bound of Σ_p Z ∘ dZ for each key, or of its sum over all keys."""
+        if self.keyed:
+            return self._sum(Z, of_Z, dZ, of_dZ)
+        n, p = Z.shape[-2:]
+        norms = of_Z * self._norm(dZ, -2) + of_dZ * self._norm(Z, -2)
+        moduli = np.abs(Z * dZ).sum((-2, -1))
+        total = norms.sum(-1) + (tree(n * p) + 1) * (moduli + n * p * self.floor)
+        return total[..., None]
+
+    def _product(self, x, size, S, e, more):
+        """The bound of Sᵀ x, whose columns S have errors e; `more` has the roundings of a term."""
+        moduli = einsum("...np,...n->...p", np.abs(S), np.abs(x)) + S.shape[-2] * self.floor
+        return size * e + (tree(S.shape[-2]) + more) * moduli
+
+    def _sum(self, S, of_S, x, of_x):
+        """The bound of Σ_p S_np x_p, entry by entry; a column's error is at most its norm."""
+        if x.ndim < S.ndim:
+            x = x[..., None, :]
+        p = S.shape[-1]
+        moduli = np.abs(S * x).sum(-1) + p * self.floor
+        errors = (of_S[..., None, :] * np.abs(x) + np.abs(S) * of_x[..., None, :]).sum(-1)
+        return errors + (tree(p) + 1) * moduli
+
+    def _reflected(self, k, beta):
+        """‖I − β k kᵀ‖₂."""
+        return np.maximum(1, np.abs(1 - beta * (k**2).sum(-1)[..., None]))
+
+    def _norm(self, x, axis=-1):
+        """‖x‖₂ along an axis; along the last one it stays with length 1."""
+        return np.sqrt((x**2).sum(axis, keepdims=axis == -1))
+
+    def _size(self, S):
+        """The 2-norms of the columns, at least of numbers of the least size."""
+        return self._norm(S, -2) + self.floor * np.sqrt(S.shape[-2])
+
+    def _least(self, x):
+        return np.maximum(np.abs(x), self.floor)
+
+    def _gathered(self, found, arguments):
+        """The bounds of all steps, summed over broadcast axes with the roundings of that sum."""
+        if not found:
+            return [np.zeros((2, *x.shape)) for x in arguments]
+        bounds = []
+        for name, x in zip(self.names, arguments, strict=True):
+            parts = np.broadcast_arrays(*(step[name] for step in found))
+            if name == "log_g" and not self.keyed:
+                parts = [part[..., 0] for part in parts]
+            core = 1 if name == "beta" or (name == "log_g" and not self.keyed) else 2
+            summed = _unbroadcast(np.stack(parts, axis=-core), x)
+            terms = np.size(parts[0]) * len(parts) // max(1, summed.size)
+            bounds.append((1 + tree(terms)) * summed)  # each bound is at least the term's modulus
+        return bounds
+
+
+def _one(state):
+    """Whether inputs are rounded, for K0 and for K1, beside arrays of columns."""
+    return np.array([0, 1]).reshape(2, *[1] * (state.ndim - 2))
+
+
+def _unbroadcast(bounds, x):
+    """Both bounds, summed over the broadcast axes of x."""
+    return np.stack([unbroadcast(bound, x) for bound in bounds])
+
+
+def _with_row(S, e):
+    """The state with its columns' errors as one more row, for K0 and for K1."""
+    batch = np.broadcast_shapes(S.shape[:-2], e.shape[:-1])
+    S, e = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (S, e[..., None, :]))
+    return np.concatenate([S, e], axis=-2)
+
+
+RECURRENCES = (DELTA, GATED_DELTA, KIMI)
+OF = {op.name: (recurrence, j) for recurrence in RECURRENCES
+      for j, op in enumerate(recurrence.operators)}  # fmt: skip
+
+
+def columns_of(recurrence: Recurrence, floor: float) -> Columns:
+    """The bounds of a recurrence whose arguments are named as here."""
+    dims = dict(zip(recurrence.inputs, recurrence.operators[0].input_dims, strict=True))
+    keyed = len(dims.get("log_g", ())) > 1
+    return Columns([*recurrence.inputs], keyed, floor)
+
+
+def of_columns(call: TrackedCall) -> Gauges:
+    """One gauge for each output."""
+    values = call.values or several(_run(call.op.reference, call))
+    names = [f"{name}->" for name in call.op.outputs]
+    return _gauges(call, values, names, lambda pair: pair.forward)
+
+
+def of_columns_gradients(call: TrackedCall, vjp: Callable) -> Gauges:
+    """One gauge for each gradient."""
+    values = call.values or [g for g in _run(vjp, call) if g is not None]
+    names = [name for name in call.op.inputs if name not in call.op.discrete]
+    return _gauges(call, values, names, lambda pair: pair.vjp)
+
+
+def _run(program, call: TrackedCall):
+    with np.errstate(all="ignore"):
+        return program(*wide(call.arrays), **call.statics)
+
+
+def _gauges(call: TrackedCall, values, names, program_of) -> Gauges:
+    """The gauges of the results with these names; that of an output ends in an arrow."""
+    recurrence, number = OF[call.op.name]
+    letter = recurrence.state.letter
+    states = {letter, f"{letter}0", *(f"{y}->" for y in call.op.outputs[1:])}
+    given = [f"{y}->" for y in call.op.outputs] + [*call.op.inputs]
+    given = given[len(given) - len(call.arrays) :]
+    columns = columns_of(recurrence, call.floor)
+    pairs = list(recurrence.mirrors(columns.run, columns.back, lambda op: lambda f: f))
+    arrays = [
+        _tracked_state(a) if name in states else _of_all(a) if a.dtype.kind == "i" else a
+        for name, a in zip(given, wide(call.arrays), strict=True)
+    ]
+    with np.errstate(all="ignore"):
+        made = several(program_of(pairs[number])(*arrays, **call.statics))
+    made = [bounds for bounds in made if bounds is not None]
+    peak = max(_largest(a) for a in (*call.arrays, *values))
+    return tuple(
+        _gauge(y, _of_state(bounds) if name in states else bounds, peak, call.floor)
+        for name, y, bounds in zip(names, values, made, strict=True)
+    )
+
+
+def _tracked_state(S):
+    """A state with its columns' errors: none for K0, for K1 a rounding of each entry."""
+    return _with_row(S, _one(S[None]) * np.sqrt((S**2).sum(-2)))
+
+
+def _of_all(numbers):
+    """Ends or places, which a whole batch shares, without its axes."""
+    return numbers.reshape(-1, numbers.shape[-1])[0] if numbers.size else numbers
+
+
+def _of_state(bounds):
+    """The bounds of each entry of a state from those of its columns."""
+    shape = (*bounds.shape[:-2], bounds.shape[-2] - 1, bounds.shape[-1])
+    return np.broadcast_to(bounds[..., -1:, :], shape)
+
+
+def _gauge(y, bounds, peak: float, floor: float) -> Gauge:
+    """Bounds at least |y| and the floor; an undefined one (0·∞) is infinite."""
+    least = np.maximum(np.abs(y), floor)
+    k0, k1 = (np.maximum(np.where(np.isnan(k), np.inf, k), least) for k in bounds)
+    return Gauge(y, k0, k1, peak)
+
+
+def _largest(a) -> float:
+    return float(np.abs(a).max(initial=0, where=np.isfinite(a))) if a.dtype.kind == "f" else 0.0

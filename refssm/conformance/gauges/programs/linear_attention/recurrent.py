@@ -1,0 +1,134 @@
+"""Programs of delta rules: by steps, in chunks by a triangular system, in blocks of time, doubled.
+
+States and their cotangents are runs of one kind, X_t = (I − β_t k_t k_tᵀ) diag(e^{g_t}) X_{t−1} +
+b_t c_tᵀ: a way to compute all of them is a program of each form, forward and back. A reset is a
+gate of −∞. Cotangents H_t of the states, with what comes from outputs, run in reverse time: with
+D_t = (I − β_t k_t k_tᵀ) H_t, H_{t−1} = diag(e^{g_t}) D_t + q_{t−1} dy_{t−1}ᵀ.
+"""
+
+from collections.abc import Callable
+from math import ceil, log2, prod
+
+import numpy as np
+
+from refssm._declaration.recurrence import Recurrence
+from refssm._numerics.broadcasting import unbroadcast_each
+from refssm.conformance.gauges.columns import RECURRENCES
+from refssm.conformance.gauges.programs.linear_attention.states import (
+    StateRun,
+    by_steps,
+    doubled,
+    in_blocks,
+    in_chunks,
+    outer,
+    recalled,
+)
+
+DENSE = 2**27  # multiplications of whole matrices that a case may take
+MOST = 2**24  # states at all times, on all copies
+
+
+class ByAllStates:
+    """`run` and `back` of a recurrence in one way of computing all states."""
+
+    def __init__(self, scan: Callable, recurrence: Recurrence):
+        dims = dict(zip(recurrence.inputs, recurrence.operators[0].input_dims, strict=True))
+        self.scan, self.names, self.keyed = scan, [*dims], len(dims.get("log_g", ())) > 1
+
+    def run(self, arguments, S0, resets, **_):
+        """The outputs and the last state."""
+        q, _, v, *_ = self._given(arguments)
+        S, start = self._states(arguments, S0, resets)
+        if not v.shape[-2]:
+            return np.zeros((*start.shape[:-2], 0, v.shape[-1]), v.dtype), start
+        return (S * q[..., None]).sum(-2), S[..., -1, :, :]
+
+    def back(self, cotangents, arguments, S0, resets, **_):
+        """The gradients, from all states and all their cotangents."""
+        q, k, v, g, beta = self._given(arguments)
+        S, start = self._states(arguments, S0, resets)
+        dy, dS = (*cotangents, np.zeros_like(start))[:2]
+        if not v.shape[-2]:
+            return *(np.zeros_like(x) for x in arguments), dS
+        none = _cleared(resets, g)
+        before = np.concatenate([start[..., None, :, :], S[..., :-1, :, :]], axis=-3)
+        Z = np.exp(none)[..., None] * before
+        H = self._cotangents(q, k, none, beta, dy, dS)
+        r, w = v - recalled(Z, k), recalled(H, k)
+        dv = beta * w
+        dZ = H - outer(k, dv)
+        dq = (S * dy[..., None, :]).sum(-1)
+        dk = beta * ((H * r[..., None, :]).sum(-1) - (Z * w[..., None, :]).sum(-1))
+        dlog_g = Z * dZ
+        dlog_g = dlog_g.sum(-1) if self.keyed else dlog_g.sum((-1, -2))
+        found = {"q": dq, "k": dk, "v": dv, "log_g": dlog_g, "beta": (r * w).sum(-1)}
+        dS0 = np.exp(none[..., 0, :])[..., None] * dZ[..., 0, :, :]
+        gradients = (*(found[name] for name in self.names), dS0)
+        return unbroadcast_each(gradients, (*arguments, start if S0 is None else S0))
+
+    def _cotangents(self, q, k, g, beta, dy, dS):
+        """H_t = diag(e^{g_{t+1}}) D_{t+1} + q_t dy_tᵀ, from the scan of D in reverse time."""
+        later = np.concatenate([g[..., 1:, :], np.zeros_like(g[..., :1, :])], axis=-2)
+        b = q - beta * k * (k * q).sum(-1, keepdims=True)
+        turned = (np.flip(x, axis=-2) for x in (k, beta, later, b, dy))
+        D = np.flip(self.scan(StateRun(*turned), dS), axis=-3)
+        after = np.concatenate([D[..., 1:, :, :], dS[..., None, :, :]], axis=-3)
+        return np.exp(later)[..., None] * after + outer(q, dy)
+
+    def _given(self, arguments):
+        """q, k, v, g and beta, the last two with an axis of keys."""
+        given = dict(zip(self.names, arguments, strict=True))
+        k, beta = given["k"], given["beta"][..., None]
+        g = given.get("log_g", np.zeros_like(k, shape=k.shape[:-1]))
+        return given["q"], k, given["v"], g if self.keyed else g[..., None], beta
+
+    def _states(self, arguments, S0, resets):
+        """All states and the one before them, with all leading axes."""
+        q, k, v, g, beta = self._given(arguments)
+        shapes = [x.shape[:-2] for x in (q, k, v, g, beta)]
+        shapes += [] if resets is None else [resets.shape[:-1]]
+        shapes += [] if S0 is None else [S0.shape[:-2]]
+        shape = (*np.broadcast_shapes(*shapes), k.shape[-1], v.shape[-1])
+        start = np.zeros_like(k, shape=shape) if S0 is None else np.broadcast_to(S0, shape)
+        if not v.shape[-2]:
+            return start[..., None, :, :], start
+        return self.scan(StateRun(k, beta, _cleared(resets, g), beta * k, v), start), start
+
+
+def _cleared(resets, g):
+    """The gates, −∞ where a sequence begins."""
+    return g if resets is None else np.where((resets != 0)[..., None], -np.inf, g).astype(g.dtype)
+
+
+def _fitting(op, program: Callable, scan: Callable, cotangents: int) -> Callable:
+    """The program, which declines cases that would take much memory or time."""
+
+    def taken(*arrays, **statics):
+        sizes = op.sizes(*arrays[cotangents:], **statics)
+        l, n, p = sizes.get("l", 1), sizes["n"], sizes["p"]
+        batch = prod(arrays[cotangents].shape[: arrays[cotangents].ndim - len(op.input_dims[0])])
+        work = batch * l * n * n * (n + p) * ceil(log2(2 * l))
+        if batch * l * n * p > MOST or (scan is doubled and work > DENSE):
+            return None
+        return program(*arrays, **statics)
+
+    return taken
+
+
+WAYS = {"by_steps": by_steps, "in_chunks": in_chunks, "in_blocks": in_blocks, "doubled": doubled}
+
+
+def _programs(gradient: bool) -> dict[str, dict[str, Callable]]:
+    """By operator and way, its programs or those of its VJP."""
+    found: dict[str, dict[str, Callable]] = {}
+    for recurrence in RECURRENCES:
+        for name, scan in WAYS.items():
+            way = ByAllStates(scan, recurrence)
+            pairs = recurrence.mirrors(way.run, way.back, lambda op: lambda f: f)
+            for op, pair in zip(recurrence.operators, pairs, strict=True):
+                program, given = (pair.vjp, len(op.outputs)) if gradient else (pair.forward, 0)
+                found.setdefault(op.name, {})[name] = _fitting(op, program, scan, given)
+    return found
+
+
+OUTPUTS, GRADIENTS = _programs(gradient=False), _programs(gradient=True)

@@ -1,0 +1,86 @@
+"""Domains of linear attention: keys of norm at most 1, queries, rates of writing, gates, states."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from refssm.domains.domain import ALIKE, WAVE_TEXTURES, Domain
+from refssm.domains.maps import logarithmic, turn
+from refssm.domains.recurrences import projections
+from refssm.domains.signals import signals, states
+
+MOST = 1 - 2.0**-7  # the norm of keys that are rounded: in no type the roundings exceed 1
+
+
+def unit_keys(k):
+    """Scale each key whose norm is above 1, to 1 if it then has few digits, else to 1 − 2^-7.
+
+    Keys ±1, ±½, ±¼, … of 1, 4, 16, … entries keep their norm of exactly 1 in every type. Rounding
+    others to bfloat16 adds up to 2^-8 to their norm, and with β = 2 and the same key at all steps a
+    norm above 1 lets the state grow exponentially.
+    """
+    size = np.sqrt((np.abs(k) ** 2).sum(-1, keepdims=True))
+    positive = np.where(size > 0, size, 1)
+    exact = np.log2(positive) % 1 == 0
+    scaled = np.where(exact, k / positive, k / positive * MOST)
+    return np.where(size > np.where(exact, 1, MOST), scaled, k)
+
+
+keys = Domain(
+    summary="keys of norm at most 1: any, the same at all steps, one entry, short, 0",
+    maps={
+        "equal": lambda a, b: np.ones_like(a) + 0j,
+        "normal": signals.maps["normal"],
+        "sparse": lambda a, b: np.where(a < 0.2, turn(np.ones_like(a), b), 0),
+        "positive": lambda a, b: 0.01 + a + 0j,  # as after a SiLU: all of them overlap
+        "short": lambda a, b: turn(0.3 * a, b),
+        "magnitudes": lambda a, b: turn(logarithmic(1e-6, 1, a), b),
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+    },
+    tame=("equal", "normal", "positive"),
+    textures=WAVE_TEXTURES,
+    kind="real",
+    fit=unit_keys,
+)
+
+queries = replace(
+    projections, summary="queries: moduli 1e-6 to 1e3, exact integers, real", kind="real"
+)
+
+betas = Domain(
+    summary="rates of writing: 0 to 2, often 0, 1 and 2, as after a logistic function; real",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "usual": lambda a, b: a + 0j,
+        "two": lambda a, b: 2 * np.ones_like(a) + 0j,
+        "any": lambda a, b: 2 * a + 0j,
+        "corners": lambda a, b: np.round(2 * a) + 0j,
+        "small": lambda a, b: logarithmic(1e-6, 1e-1, a) + 0j,
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+    },
+    tame=("one", "usual", "two"),
+    textures=("each", "constant", "gaps"),
+    kind="real",
+    structured=ALIKE,
+)
+
+log_gates = Domain(
+    summary="logarithms of gates: 0, 0 every other step, −1e-4, to −1e3 a step, one of −1e4; real",
+    maps={
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+        "slow": lambda a, b: -logarithmic(1e-4, 0.1, a) + 0j,
+        "lasting": lambda a, b: -1e-4 * np.ones_like(a) + 0j,
+        "half": lambda a, b: np.where(a < 0.5, 0, -logarithmic(1e-3, 10, a)) + 0j,
+        "wide": lambda a, b: -logarithmic(1e-5, 1e3, a) + 0j,
+        "cliff": lambda a, b: np.where(a < 0.05, -1e4, -logarithmic(1e-4, 0.1, a)) + 0j,
+    },
+    tame=("zero", "slow", "lasting"),
+    textures=("each", "constant", "impulse", "gaps"),
+    kind="real",
+    decay=True,
+    structured={"close": ("alike",), "strong": ("lowered",)},
+)
+
+real_states = replace(
+    states, summary="initial states, always real: moduli up to 1e2, exact integers", kind="real"
+)

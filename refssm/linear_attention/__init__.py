@@ -1,0 +1,15 @@
+"""Linear attention with gates and delta rules: recurrences whose state maps keys to values.
+
+    S_t = M_t S_{t-1} + β_t k_t v_tᵀ,    y_t = S_tᵀ q_t
+
+Read `gated_linear` (M is a diagonal matrix of gates), `delta` (M = I − β k kᵀ), then `gated_delta`
+and `kimi`, which have both. The tests check that each agrees with the others where they are equal.
+"""
+
+from refssm._declaration.names import export
+from refssm.linear_attention.delta import *
+from refssm.linear_attention.gated_delta import *
+from refssm.linear_attention.gated_linear import *
+from refssm.linear_attention.kimi import *
+
+export(globals())

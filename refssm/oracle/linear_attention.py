@@ -1,0 +1,78 @@
+"""Oracles for refssm.linear_attention: the steps, and their forms."""
+
+from mpmath import mp
+
+from refssm.oracle.recurrence import forms
+
+
+def gated_linear_step(q, k, v, log_g, S):
+    """S ← diag(e^{log_g}) S + k vᵀ, y = Sᵀ q."""
+    S = [
+        [mp.exp(g) * s + k_n * v_p for s, v_p in zip(row, v, strict=True)]
+        for row, k_n, g in zip(S, k, log_g, strict=True)
+    ]
+    return _recalled(S, q, v), S
+
+
+def delta_step(q, k, v, beta, S):
+    """S ← S + β k (v − Sᵀ k)ᵀ, y = Sᵀ q."""
+    missing = [v_p - s for v_p, s in zip(v, _recalled(S, k, v), strict=True)]
+    S = [
+        [s + beta * k_n * r for s, r in zip(row, missing, strict=True)]
+        for row, k_n in zip(S, k, strict=True)
+    ]
+    return _recalled(S, q, v), S
+
+
+def gated_delta_step(q, k, v, log_g, beta, S):
+    """S ← e^{log_g} S, then the delta rule."""
+    return delta_step(q, k, v, beta, [[mp.exp(log_g) * s for s in row] for row in S])
+
+
+def kimi_delta_step(q, k, v, log_g, beta, S):
+    """S ← diag(e^{log_g}) S, then the delta rule."""
+    decayed = [[mp.exp(g) * s for s in row] for row, g in zip(S, log_g, strict=True)]
+    return delta_step(q, k, v, beta, decayed)
+
+
+def _recalled(S, q, v):
+    """Sᵀ q."""
+    return [mp.fsum(q_n * row[p] for q_n, row in zip(q, S, strict=True)) for p in range(len(v))]
+
+
+def _rest(q, k, v, *_):
+    return [[0] * len(v[0]) for _ in k[0]] if k else []
+
+
+(
+    gated_linear_recurrence,
+    gated_linear_recurrence_stateful,
+    gated_linear_recurrence_packed,
+    gated_linear_recurrence_packed_stateful,
+    gated_linear_recurrence_states,
+    _,
+) = forms(gated_linear_step, "1111", _rest)
+(
+    delta_rule,
+    delta_rule_stateful,
+    delta_rule_packed,
+    delta_rule_packed_stateful,
+    delta_rule_states,
+    _,
+) = forms(delta_step, "1111", _rest)
+(
+    gated_delta_rule,
+    gated_delta_rule_stateful,
+    gated_delta_rule_packed,
+    gated_delta_rule_packed_stateful,
+    gated_delta_rule_states,
+    _,
+) = forms(gated_delta_step, "11111", _rest)
+(
+    kimi_delta_rule,
+    kimi_delta_rule_stateful,
+    kimi_delta_rule_packed,
+    kimi_delta_rule_packed_stateful,
+    kimi_delta_rule_states,
+    _,
+) = forms(kimi_delta_step, "11111", _rest)

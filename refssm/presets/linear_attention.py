@@ -1,0 +1,126 @@
+"""Presets of linear attention: heads as models start and train them, and regimes that hide a carry.
+
+Public tests draw gates that forget within a few steps, and then no state that is lost between
+chunks shows. These last, or change within a sequence.
+"""
+
+import numpy as np
+
+from refssm import initial
+from refssm.domains import unit_keys
+from refssm.presets.preset import of_orders, without
+
+CLIFF = -1e4  # one step forgets all
+
+
+def _silu(x):
+    return x / (1 + np.exp(-x))
+
+
+def _drawing(keys, gates, betas):
+    """Arguments of a head of keys, log_g of each key, and rates, each from (rng, steps, n)."""
+
+    def draw(rng, sizes):
+        n, p, over = sizes["n"], sizes["p"], (sizes["l"],) if "l" in sizes else ()
+        q = initial.normal(rng, (*over, n)) / np.sqrt(n)
+        drawn = {"q": q, "k": unit_keys(keys(rng, over, n)), "v": initial.normal(rng, (*over, p))}
+        drawn |= {"log_g": gates(rng, over, n), "beta": betas(rng, over)}
+        drawn |= {name: initial.state(rng, (n, p)) for name in ("S0", "S")}
+        return drawn | {"resets": initial.packed(rng, over)}
+
+    return draw
+
+
+def _keys(rng, over, n):
+    """After a SiLU, of norm 1."""
+    k = _silu(initial.normal(rng, (*over, n)))
+    return k / np.sqrt((k**2).sum(-1, keepdims=True))
+
+
+def _one_key(rng, over, n):
+    """The same key at all steps, ±½ or ±¼ or …, of norm 1."""
+    count = 4 ** int(np.log2(n) / 2)
+    key = np.where(np.arange(n) < count, rng.choice([-1.0, 1.0], n), 0) / np.sqrt(count)
+    return np.broadcast_to(rng.permutation(key), (*over, n)).copy()
+
+
+def _orthogonal_keys(rng, over, n):
+    """One entry each, all of them in turn."""
+    turn = np.arange(over[0]) % n if over else rng.integers(n)
+    return np.eye(n)[rng.permutation(n)][turn]
+
+
+def _no_gates(rng, over, n):
+    return np.zeros((*over, n))
+
+
+def _lasting(rng, over, n):
+    return np.full((*over, n), -1e-4)
+
+
+def _every_other(rng, over, n):
+    """0 at every other step."""
+    step = np.arange(over[0])[:, None] if over else np.array(1)
+    return np.where(step % 2 == 0, 0.0, -0.1 * rng.random((*over, n)))
+
+
+def _cliff(rng, over, n):
+    """A slow decay, and one step in the middle that forgets all."""
+    g = np.full((*over, n), -1e-4)
+    g[over[0] // 2 if over else slice(None)] = CLIFF
+    return g
+
+
+def _trained(rng, over, n):
+    """A sum over 256 steps of −1e-3 to −6e4, the same for all keys, times 1/2 to 3/2 for each."""
+    log_a, _ = initial.trained_heads(rng, over)
+    return log_a[..., None] * (0.5 + rng.random(n))
+
+
+def _sigmoid(rng, over):
+    return 1 / (1 + np.exp(-initial.normal(rng, over)))
+
+
+def _constant(beta):
+    return lambda rng, over: np.full(over, beta)
+
+
+def _one_gate(draw):
+    """The same with one gate for a head."""
+
+    def drawing(rng, sizes):
+        drawn = draw(rng, sizes)
+        return drawn | {"log_g": drawn["log_g"][..., 0]}
+
+    return drawing
+
+
+def _presets(change):
+    rows = [
+        ("trained", "gates far beyond those of the start", (_keys, _trained, _sigmoid), (16, 64)),
+        ("start", "nothing forgotten", (_keys, _lasting, _sigmoid), (16,)),
+        ("recall", "orthogonal keys, rate 1", (_orthogonal_keys, _no_gates, _constant(1.0)), (16,)),
+        ("reflect", "one key, rate 2", (_one_key, _no_gates, _constant(2.0)), (16,)),
+        ("overwrite", "one key, rate 1", (_one_key, _every_other, _constant(1.0)), (16,)),
+        ("cliff", "one step forgets all", (_keys, _cliff, _sigmoid), (16,)),
+    ]  # fmt: skip
+    return tuple(
+        preset
+        for name, summary, parts, orders in rows
+        for preset in of_orders(name, summary, change(_drawing(*parts)), orders, along="scan")
+    )
+
+
+KEYED, OF_HEADS = _presets(lambda draw: draw), _presets(_one_gate)
+FORMS = ("", "_stateful", "_packed", "_states")
+OF = {
+    ("gated_linear_recurrence", "gated_linear_step"): KEYED,
+    ("kimi_delta_rule", "kimi_delta_step"): KEYED,
+    ("gated_delta_rule", "gated_delta_step"): OF_HEADS,
+    ("delta_rule", "delta_step"): OF_HEADS,
+}
+PRESETS = {
+    name: presets
+    for (scan, step), presets in OF.items()
+    for name in (*(f"{scan}{form}" for form in FORMS), step)
+} | {f"{scan}_packed_stateful": without("S0", presets) for (scan, _), presets in OF.items()}

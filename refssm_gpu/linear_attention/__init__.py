@@ -1,0 +1,6 @@
+"""CuPy mirrors of refssm.linear_attention: states and their cotangents by kernels, step by step."""
+
+from refssm._declaration.names import export
+from refssm_gpu.linear_attention.mirrors import *
+
+export(globals())

@@ -1,0 +1,7 @@
+"""Honest implementations of the family `linear_attention`."""
+
+from honest.linear_attention.programs import IMPLEMENTATIONS as SCANS
+from honest.recurrences import forms_of
+from refssm.conformance.planted.linear_attention.forms import RECURRENCES
+
+IMPLEMENTATIONS = [*SCANS, *(honest for r in RECURRENCES for honest in forms_of(r))]
