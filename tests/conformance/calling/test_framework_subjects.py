@@ -34,7 +34,7 @@ WRONG_VALUES = {("lrnnx", "discretize_diagonal_bilinear"): "wrong"}
 WITHOUT_GRADIENTS = {"control"}
 ALSO = dict.fromkeys(("gramians", "gramians_discrete", "hankel_singular_values"), "slycot")
 # the library writes the state in place, which autograd rejects
-STEPPED = {"selective_step", "mamba_step", "ssd_step"}
+STEPPED = {"selective_step", "mamba_step", "mamba2_step", "ssd_step"}
 STEPPED |= {"short_convolution_step", "short_convolution_stateful", "mamba_layer_stateful"}
 
 
