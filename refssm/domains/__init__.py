@@ -26,7 +26,6 @@ from refssm.domains.linear_attention import (
     keys,
     log_gates,
     queries,
-    real_states,
     unit_keys,
 )
 from refssm.domains.maps import contracting, products_bounded, settling, stable

@@ -7,7 +7,7 @@ import numpy as np
 from refssm.domains.domain import ALIKE, WAVE_TEXTURES, Domain
 from refssm.domains.maps import logarithmic, turn
 from refssm.domains.recurrences import projections
-from refssm.domains.signals import signals, states
+from refssm.domains.signals import signals
 
 MOST = 1 - 2.0**-7  # the norm of keys that are rounded: in no type the roundings exceed 1
 
@@ -79,8 +79,4 @@ log_gates = Domain(
     kind="real",
     decay=True,
     structured={"close": ("alike",), "strong": ("lowered",)},
-)
-
-real_states = replace(
-    states, summary="initial states, always real: moduli up to 1e2, exact integers", kind="real"
 )
