@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm.domains.domain import ALIKE, WAVE_TEXTURES, Counts, Domain
+from refssm.domains.domain import ALIKE, WAVE_TEXTURES, Counts, Domain, Numbers
 from refssm.domains.maps import compass, contracting, logarithmic, turn
 from refssm.domains.matrices import input_matrices
 from refssm.domains.signals import signals
@@ -237,6 +237,13 @@ sequence_ends = replace(
     places,
     summary="ends of packed sequences, one after the other: rising to the length, some empty",
     fit=_to_the_end,
+)
+
+gate_floors = Numbers(
+    "least logarithms of decays: −8 to −½",
+    (-5.0, -1.0, -0.5, -8.0),
+    "a number below 0",
+    largest=-(2.0**-100),
 )
 
 liquid_degrees = Counts("products of 1 to 4 inputs", (2, 1, 3, 4))

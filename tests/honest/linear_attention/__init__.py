@@ -1,7 +1,8 @@
 """Honest implementations of the family `linear_attention`."""
 
+from honest.linear_attention.gates import IMPLEMENTATIONS as GATES
 from honest.linear_attention.programs import IMPLEMENTATIONS as SCANS
 from honest.recurrences import forms_of
 from refssm.conformance.planted.linear_attention.forms import RECURRENCES
 
-IMPLEMENTATIONS = [*SCANS, *(honest for r in RECURRENCES for honest in forms_of(r))]
+IMPLEMENTATIONS = [*SCANS, *GATES, *(honest for r in RECURRENCES for honest in forms_of(r))]
