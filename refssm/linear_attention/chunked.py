@@ -50,7 +50,9 @@ class ByChunks:
             gradients = chunk_back(pieces[i], states[i], window, dS)
             found.append(gradients)
             dS = gradients.S
-        joined = [self._joined(name, found, x) for name, x in zip(self.names, arguments, strict=True)]
+        joined = [
+            self._joined(name, found, x) for name, x in zip(self.names, arguments, strict=True)
+        ]
         return unbroadcast_each((*joined, dS), (*arguments, start if S0 is None else S0))
 
     def _started(self, arguments, S0, resets):
@@ -273,7 +275,10 @@ CHUNKED = GATED_LINEAR_CHUNKED, DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED
     (gated_linear_recurrence_chunked, gated_linear_recurrence_chunked_vjp),
     (gated_linear_recurrence_chunked_stateful, gated_linear_recurrence_chunked_stateful_vjp),
     (gated_linear_recurrence_chunked_packed, gated_linear_recurrence_chunked_packed_vjp),
-    (gated_linear_recurrence_chunked_packed_stateful, gated_linear_recurrence_chunked_packed_stateful_vjp),
+    (
+        gated_linear_recurrence_chunked_packed_stateful,
+        gated_linear_recurrence_chunked_packed_stateful_vjp,
+    ),
 ) = GATED_LINEAR_CHUNKED.public()
 (
     DELTA_RULE_CHUNKED,

@@ -80,7 +80,16 @@ from refssm.jit.linear_attention.weights import (
     TO,
     ZERO,
 )
-from refssm.jit.ssd.tiles import ROWS, cleared, moved, multiplied, nothing, padded, row_dots, transposed
+from refssm.jit.ssd.tiles import (
+    ROWS,
+    cleared,
+    moved,
+    multiplied,
+    nothing,
+    padded,
+    row_dots,
+    transposed,
+)
 
 
 @part
@@ -204,7 +213,11 @@ def _given(dq, dk, dv, dlog_g, dbeta, corrected, rows, p, n, work, more):
     """Writes the gradients of a piece; returns 0 if all are finite, else NaN."""
     plain()
     ones, count = repeated(work, ONE, 0), dq.rows
-    R, M, Z = block(more, IN_R, 0, rows, p), block(more, IN_M, 0, rows, p), block(work, IN_Z, 0, rows, p)
+    R, M, Z = (
+        block(more, IN_R, 0, rows, p),
+        block(more, IN_M, 0, rows, p),
+        block(work, IN_Z, 0, rows, p),
+    )
     moved(dq, ones, block(more, DQ, 0, rows, n))
     moved(dk, ones, block(more, DK, 0, rows, n))
     moved(dv, ones, R)
@@ -224,8 +237,7 @@ def _given(dq, dk, dv, dlog_g, dbeta, corrected, rows, p, n, work, more):
 
 
 @gufunc(
-    "(l,p),(n,p),(l,n),(l,n),(l,p),(l,m),(o,b),(n,p),(l)"
-    "->(l,n),(l,n),(l,p),(l,m),(o,b),(n,p),()",
+    "(l,p),(n,p),(l,n),(l,n),(l,p),(l,m),(o,b),(n,p),(l)->(l,n),(l,n),(l,p),(l,m),(o,b),(n,p),()",
     flag=8,
     kinds=REAL,
 )
@@ -238,7 +250,9 @@ def pieces_back(dy, dS, q, k, v, log_g, beta, S0, resets, dq, dk, dv, dlog_g, db
     pieces = 2
     for t in range(length):
         pieces += resets[t] or t % CHUNK == 0
-    memory = np.empty(((pieces + 1) * n * p + (height + further) * width) * size + 4 * BYTES, np.uint8)
+    memory = np.empty(
+        ((pieces + 1) * n * p + (height + further) * width) * size + 4 * BYTES, np.uint8
+    )
     states = memory_of(memory, 0, pieces * n, p, zero)
     G = memory_of(memory, pieces * n * p * size + BYTES, n, p, zero)
     work = memory_of(memory, (pieces + 1) * n * p * size + 2 * BYTES, height, width, zero)
@@ -251,7 +265,11 @@ def pieces_back(dy, dS, q, k, v, log_g, beta, S0, resets, dq, dk, dv, dlog_g, db
     moved(G, ones, matrix(dS))
     while start < length:
         stop, begins = piece_end(start, length, resets), resets[start]
-        count, S, after = stop - start, block(states, at * n, 0, n, p), block(states, at * n + n, 0, n, p)
+        count, S, after = (
+            stop - start,
+            block(states, at * n, 0, n, p),
+            block(states, at * n + n, 0, n, p),
+        )
         if begins:
             cleared(S)
         if stop < length:

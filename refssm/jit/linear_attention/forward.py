@@ -91,7 +91,11 @@ def read(q, k, v, log_g, beta, begins, rows, work, n, p):
     moved(block(work, IN_Z, 0, rows, p), ones, v)
     moved(block(work, BETA, 0, 1, CHUNK), ones, beta)
     decays(log_g, begins, rows, n, work)
-    E, F, K = block(work, FROM, 0, rows, n), block(work, TO, 0, rows, n), block(work, IN_K, 0, rows, n)
+    E, F, K = (
+        block(work, FROM, 0, rows, n),
+        block(work, TO, 0, rows, n),
+        block(work, IN_K, 0, rows, n),
+    )
     weighted(block(work, OF_K, 0, rows, n), E, K)
     weighted(block(work, OF_END, 0, rows, n), F, K)
     weighted(block(work, OF_Q, 0, rows, n), E, block(work, IN_Q, 0, rows, n))

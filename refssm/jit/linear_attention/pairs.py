@@ -72,7 +72,11 @@ def _of_one(corrected, rows, n, work, more):
             put_lanes(work, IN_N, c, a * lanes_at(work, IN_N, c))
         put(work, IN_N, i, 1.0)
         for c in range(0, rows, lanes_of(work)):
-            D, dP, dA = lanes_at(work, IN_N, c), lanes_at(more, DP + i, c), lanes_at(more, DA + i, c)
+            D, dP, dA = (
+                lanes_at(work, IN_N, c),
+                lanes_at(more, DP + i, c),
+                lanes_at(more, DA + i, c),
+            )
             of_q, of_k = lanes_at(work, IN_P + i, c) * dP, lanes_at(work, IN_A + i, c) * dA
             put_lanes(work, IN_A + i, c, of_q + of_k)
             put_lanes(more, DP + i, c, D * dP)
@@ -112,7 +116,11 @@ def _leaf(s, count, n, work, more):
     plain()
     for c in range(0, n, lanes_of(work)):
         for i in range(s, s + count):
-            q, k, a = lanes_at(work, IN_Q + i, c), lanes_at(work, IN_K + i, c), lanes_at(work, DECAY + i, c)
+            q, k, a = (
+                lanes_at(work, IN_Q + i, c),
+                lanes_at(work, IN_K + i, c),
+                lanes_at(work, DECAY + i, c),
+            )
             dq, dk, before = zeros(work), zeros(work), zeros(work)
             put_lanes(work, LEFT + i - s, c, lanes_at(work, ONE, c))
             for j in range(s, i + 1):
@@ -120,7 +128,11 @@ def _leaf(s, count, n, work, more):
                 if j < i:
                     D = D * a
                     put_lanes(work, LEFT + j - s, c, D)
-                key, dP, dA = D * lanes_at(work, IN_K + j, c), number(more, DP + i, j), number(more, DA + i, j)
+                key, dP, dA = (
+                    D * lanes_at(work, IN_K + j, c),
+                    number(more, DP + i, j),
+                    number(more, DA + i, j),
+                )
                 dq, dk = times_plus(key, dP, dq), times_plus(key, dA, dk)
                 through = q * dP + k * dA
                 put_lanes(more, DK + j, c, times_plus(D, through, lanes_at(more, DK + j, c)))

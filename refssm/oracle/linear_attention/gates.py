@@ -22,9 +22,7 @@ def kimi_gates(a, A_log, dt_bias):
 def kimi_gates_bounded(a, A_log, dt_bias, *, c=-5.0):
     """log_g_n = c/(1 + e^{−e^{A_log} (a_n + dt_bias_n)})."""
     slope = mp.exp(A_log)
-    return [
-        c / (1 + mp.exp(-slope * (a_n + bias))) for a_n, bias in zip(a, dt_bias, strict=True)
-    ]
+    return [c / (1 + mp.exp(-slope * (a_n + bias))) for a_n, bias in zip(a, dt_bias, strict=True)]
 
 
 def _decay(a, A_log, dt_bias):
