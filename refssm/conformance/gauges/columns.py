@@ -28,6 +28,7 @@ from refssm._numerics.broadcasting import unbroadcast, with_batch
 from refssm._numerics.contraction import einsum
 from refssm.conformance.gauges.gauge import Gauge, Gauges, TrackedCall, wide
 from refssm.conformance.gauges.rules import tree
+from refssm.linear_attention.chunked import DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED
 from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.kimi import KIMI
@@ -241,7 +242,7 @@ def _with_row(S, e):
     return np.concatenate([S, e], axis=-2)
 
 
-RECURRENCES = (DELTA, GATED_DELTA, KIMI)
+RECURRENCES = (DELTA, GATED_DELTA, KIMI, DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED)
 OF = {op.name: (recurrence, j) for recurrence in RECURRENCES
       for j, op in enumerate(recurrence.operators)}  # fmt: skip
 

@@ -7,6 +7,7 @@ D_t = (I − β_t k_t k_tᵀ) H_t, H_{t−1} = diag(e^{g_t}) D_t + q_{t−1} dy_
 """
 
 from collections.abc import Callable
+from functools import partial
 from math import ceil, log2, prod, sqrt
 from typing import NamedTuple
 
@@ -85,14 +86,14 @@ def _cut(x, count, size):
     return np.concatenate([x, more], axis=-2).reshape(*x.shape[:-2], count, size, x.shape[-1])
 
 
-def in_chunks(run: StateRun, X):
+def in_chunks(run: StateRun, X, size: int = CHUNK):
     """Chunks of 16: what each step takes away solves a triangular system, row by row.
 
     X_i = e^{G_i} X + Σ_{j≤i} e^{G_i − G_j} (b_j c_jᵀ − k_j ω_jᵀ) with the sums G of g in the chunk.
     """
     found = []
-    for start in range(0, run.k.shape[-2], CHUNK):
-        part = run.at(slice(start, start + CHUNK))
+    for start in range(0, run.k.shape[-2], size):
+        part = run.at(slice(start, start + size))
         found.append(_chunk(part, X))
         X = found[-1][..., -1, :, :]
     return np.concatenate(found, axis=-3)
@@ -225,13 +226,20 @@ def _fitting(op, program: Callable, scan: Callable, cotangents: int) -> Callable
 
 
 WAYS = {"by_steps": by_steps, "in_chunks": in_chunks, "in_blocks": in_blocks, "doubled": doubled}
+# In a chunk the sum over its steps cancels where later ones take away what earlier ones have
+# written: its errors last to the end of the chunk, those of a loop fade with the state
+LONG_CHUNKS = {
+    "in_chunks_of_64": partial(in_chunks, size=64),
+    "in_one_chunk": partial(in_chunks, size=512),
+}
 
 
 def _programs(gradient: bool) -> dict[str, dict[str, Callable]]:
     """By operator and way, its programs or those of its VJP."""
     found: dict[str, dict[str, Callable]] = {}
     for recurrence in RECURRENCES:
-        for name, scan in WAYS.items():
+        ways = WAYS | (LONG_CHUNKS if recurrence.same_as else {})
+        for name, scan in ways.items():
             way = ByAllStates(scan, recurrence)
             pairs = recurrence.mirrors(way.run, way.back, lambda op: lambda f: f)
             for op, pair in zip(recurrence.operators, pairs, strict=True):
