@@ -96,8 +96,7 @@ _DOC = """Signature ``{signature}``: the same function as `{name}` for every chu
     not divide the length. Other arguments, types, units and errors are those of `{name}`;
     ValueError if `chunk` is not an integer ≥ 1. Source: [{citation}].
     """
-_VJP_DOC = """The gradients of `{name}`, because it is the same function; chunk by chunk, with the
-    cotangents of all pairs of steps of a chunk (`refssm.linear_attention.chunks`)."""
+_VJP_DOC = """The gradients of `{name}`, because it is the same function."""
 FORMS = "plain", "stateful", "packed", "packed_stateful"
 
 
@@ -107,12 +106,18 @@ def _by_chunks(recurrence: Recurrence, examples, tags, citation: str) -> Recurre
     keyed = "(l,n),(l,n),(l,p),(l,n)" in recurrence.signature
     made = ByChunks(tuple(recurrence.inputs), keyed)
     told = {"signature": recurrence.signature, "name": recurrence.name, "citation": citation}
+
+    def of_steps(cotangents, arguments, S0, resets, *, chunk):
+        """The gradients of the recurrence: those by chunks say nothing new where β is missing."""
+        del chunk
+        return recurrence.back(cotangents, arguments, S0, resets)
+
     return replace(
         recurrence,
         name=f"{recurrence.name}_chunked",
         step=None,
         run=made.run,
-        back=made.back,
+        back=made.back if "beta" in recurrence.inputs else of_steps,
         parameters={"chunk": chunk_sizes},
         same_as=recurrence,  # its rounding errors define the bound
         traits=recurrence.traits | {"matrix-product"},

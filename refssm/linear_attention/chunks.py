@@ -107,7 +107,7 @@ class Gradients(NamedTuple):
     k: np.ndarray
     v: np.ndarray
     log_g: np.ndarray
-    beta: np.ndarray | None
+    beta: np.ndarray
     S: np.ndarray
 
 
@@ -121,6 +121,7 @@ class Sums:
 
 def chunk_back(c: Chunk, S, dy, dS) -> Gradients:
     """Gradients from the outputs and the state after the chunk; the forward pass once more."""
+    assert c.beta is not None
     c, S, dy, dS = _of_every(c, S, dy, dS)
     _, z, u, _ = chunk_of(c, S)
     last = len(u) - 1
@@ -131,16 +132,12 @@ def chunk_back(c: Chunk, S, dy, dS) -> Gradients:
         row = row_of(c, i) if i < last else row
         dq.append(_through_row(row, c.q[..., i, :], dy[..., i, :], u[: i + 1], S, sums))
         du = sums.u[..., i, :]
-        if c.beta is None:
-            dv.append(du)
-            continue
         dbeta.append(einsum("...p,...p->...", du, z[i]))
         dv.append(c.beta[..., i, None] * du)
         dk = _through_row(row, c.k[..., i, :], -dv[-1], u[:i], S, sums)
         sums.k[..., i, :] += dk
     dq, dv = (np.stack(x[::-1], axis=-2) for x in (dq, dv))
-    dbeta = np.stack(dbeta[::-1], axis=-1) if dbeta else None
-    return Gradients(dq, sums.k, dv, sums.log_g, dbeta, sums.S)
+    return Gradients(dq, sums.k, dv, sums.log_g, np.stack(dbeta[::-1], axis=-1), sums.S)
 
 
 def _of_every(c: Chunk, S, dy, dS):
