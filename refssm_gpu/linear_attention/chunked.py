@@ -245,7 +245,10 @@ GATED_LINEAR, DELTA, GATED_DELTA, KIMI = CHUNKED
     (gated_linear_recurrence_chunked, gated_linear_recurrence_chunked_vjp),
     (gated_linear_recurrence_chunked_stateful, gated_linear_recurrence_chunked_stateful_vjp),
     (gated_linear_recurrence_chunked_packed, gated_linear_recurrence_chunked_packed_vjp),
-    (gated_linear_recurrence_chunked_packed_stateful, gated_linear_recurrence_chunked_packed_stateful_vjp),
+    (
+        gated_linear_recurrence_chunked_packed_stateful,
+        gated_linear_recurrence_chunked_packed_stateful_vjp,
+    ),
 ) = _mirrors(GATED_LINEAR)
 (
     (delta_rule_chunked, delta_rule_chunked_vjp),
