@@ -121,7 +121,7 @@ def _by_chunks(recurrence: Recurrence, examples, tags, citation: str) -> Recurre
         parameters={"chunk": chunk_sizes},
         same_as=recurrence,  # its rounding errors define the bound
         traits=recurrence.traits | {"matrix-product"},
-        doc=f"{first}, `chunk` at a time, from rest.\n\n    {_DOC.format(**told)}",
+        doc=f"{first}, `chunk` steps at a time, from rest.\n\n    {_DOC.format(**told)}",
         vjp_doc=_VJP_DOC.format(**told),
         examples=dict(zip(FORMS, examples, strict=True)),
         citation=citation,

@@ -19,11 +19,12 @@ LONGEST = 64  # all weights of a chunk are in memory at once
 
 def inverse(L):
     """(I + L)⁻¹ by forward substitution."""
-    rows = []
-    for i in range(L.shape[-1]):
-        unit = np.broadcast_to((np.arange(L.shape[-1]) == i).astype(L.dtype), L.shape[:-1])
-        row = unit if not rows else unit - (L[..., i, None, :i] @ np.stack(rows, -2))[..., 0, :]
-        rows.append(row)
+    l, rows = L.shape[-1], []
+    for i in range(l):
+        row = np.broadcast_to((np.arange(l) == i).astype(L.dtype), L.shape[:-1])
+        if rows:
+            row = row - (L[..., i, None, :i] @ np.stack(rows, axis=-2))[..., 0, :]
+        rows.append(row / (1 + L[..., i, i, None]))
     return np.stack(rows, axis=-2)
 
 
