@@ -204,7 +204,8 @@ GATED_DELTA_CHUNKED = _by_chunks(
     examples=(
         """
         >>> one, g = [[1.0], [1.0]], [0.0, 0.0]
-        >>> refssm.gated_delta_rule_chunked(one, one, [[1.0], [2.0]], g, [1.0, 0.5], chunk=64).ravel()
+        >>> v, beta = [[1.0], [2.0]], [1.0, 0.5]
+        >>> refssm.gated_delta_rule_chunked(one, one, v, g, beta, chunk=64).ravel()
         array([1. , 1.5])
         """,
         """
@@ -239,7 +240,8 @@ KIMI_CHUNKED = _by_chunks(
     examples=(
         """
         >>> one, g = [[1.0], [1.0]], [[0.0], [0.0]]
-        >>> refssm.kimi_delta_rule_chunked(one, one, [[1.0], [2.0]], g, [1.0, 0.5], chunk=64).ravel()
+        >>> v, beta = [[1.0], [2.0]], [1.0, 0.5]
+        >>> refssm.kimi_delta_rule_chunked(one, one, v, g, beta, chunk=64).ravel()
         array([1. , 1.5])
         """,
         """

@@ -1,4 +1,4 @@
-"""CuPy mirrors of refssm.linear_attention: recurrences by kernels, chunks and gates in array code."""
+"""CuPy mirrors of refssm.linear_attention: recurrences by kernels, the others in array code."""
 
 from refssm._declaration.names import export
 from refssm_gpu.linear_attention.chunked import *

@@ -1,4 +1,4 @@
-"""The compiled scan of linear attention, a piece of at most CHUNK steps at a time, by matrix products.
+"""The compiled scan of linear attention, by matrix products in pieces of at most CHUNK steps.
 
 With S the state before a piece, E_i and F_j the decays from its start to step i and from step j to
 its end, A and P as in `weights`,
@@ -36,7 +36,6 @@ from refssm.jit._vectors.matrix import (
 from refssm.jit.linear_attention.weights import (
     BETA,
     CHUNK,
-    DECAY,
     FREE,
     FROM,
     IN_A,
@@ -169,7 +168,7 @@ def piece_of(X, start, count):
 
 @gufunc("(l,n),(l,n),(l,p),(l,m),(o,b),(n,p),(l)->(l,p),(n,p),()", flag=6, kinds=REAL)
 def scan_pieces(q, k, v, log_g, beta, S0, resets, y, S_last, finite):
-    """All outputs, the last state, and whether all are finite; `beta` is a row of l numbers, or of none."""
+    """All outputs, the last state, and whether all are finite; `beta` has l numbers or none."""
     (length, p), n, lanes = v.shape, k.shape[1], lanes_of(matrix(k))
     p, n, zero, checked = padded(p, lanes), padded(n, lanes), v.dtype.type(0), v.dtype.type(0)
     # one vector more: rows a power of two apart would share few lines of a cache

@@ -7,9 +7,7 @@ from refssm.conformance.planted.linear_attention import programs
 from refssm.conformance.planted.linear_attention.forms import packed, plain, stateful
 from refssm.conformance.planted.linear_attention.programs import in_place_of
 from refssm.conformance.planted.linear_attention.triangular import (
-    LONGEST,
     but_for,
-    by_chunks,
     in_each,
     inverse,
 )
@@ -92,8 +90,8 @@ CHUNKS.plant(
 )  # fmt: skip
 
 
-def _start_added_to_last(g, chunk):
-    y, S = by_chunks(g, chunk)
+def _start_added_to_last(right, g):
+    y, S = right(g)
     return y, S + g.S0
 
 
@@ -111,15 +109,10 @@ CHUNKS.plant(
 )  # fmt: skip
 CHUNKS.plant(
     ("reset_not_masked", "pairs of steps across a reset in a chunk count",
-     lambda g, chunk: by_chunks(g.but(resets=_at_chunks(g.resets, chunk)), chunk)),
+     but_for(seen=lambda resets: resets & (np.arange(resets.shape[-1]) == 0))),
     *RESETS[:12],
     of=PACKED,
 )  # fmt: skip
-
-
-def _at_chunks(resets, chunk):
-    """Only the resets at which a chunk begins."""
-    return resets & (np.arange(resets.shape[-1]) % min(chunk, LONGEST) == 0)
 
 
 def _in_gradient_form(op):

@@ -168,7 +168,8 @@ def _between(formula):
 
 
 BOUNDED.plant(
-    ("slope_missing", "σ(a + dt_bias)", _between(lambda a, s, bias, c: c * sigmoid(a + bias) + 0 * s)),
+    ("slope_missing", "σ(a + dt_bias)",
+     _between(lambda a, s, bias, c: c * sigmoid(a + bias) + 0 * s)),
     ("slope_outside", "e^{A_log} σ(a + dt_bias)",
      _between(lambda a, s, bias, c: c * s * sigmoid(a + bias))),
     ("bias_after_slope", "σ(e^{A_log} a + dt_bias)",
@@ -177,7 +178,8 @@ BOUNDED.plant(
      _between(lambda a, s, bias, c: c * sigmoid(s * a) + 0 * bias)),
     ("clipped", "max(−e^{A_log} softplus, c): clipped and not bent",
      _between(lambda a, s, bias, c: np.maximum(-s * softplus(a + bias), c))),
-    ("five_always", "−5 whatever c is", _between(lambda a, s, bias, c: -5 * sigmoid(s * (a + bias)))),
+    ("five_always", "−5 whatever c is",
+     _between(lambda a, s, bias, c: -5 * sigmoid(s * (a + bias)))),
     ("sign", "−c", _between(lambda a, s, bias, c: -c * sigmoid(s * (a + bias)))),
     ("sigma_of_minus", "σ(−z)", _between(lambda a, s, bias, c: c * sigmoid(-s * (a + bias)))),
     ("tanh_for_sigma", "tanh for σ", _between(lambda a, s, bias, c: c * np.tanh(s * (a + bias)))),

@@ -7,6 +7,7 @@ with L_ij = β_i Σ_n k_in k_jn D_ijn below the diagonal, P_ij = Σ_n q_in k_jn 
 decays D from j to i, E from the start of the chunk, F to its end; without β, new = V.
 """
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -55,6 +56,7 @@ RIGHT = SimpleNamespace(
     carried=lambda S, c: c.E[..., -1, :, None] * S,
     keep=lambda S: S,
     start=lambda S, first, g, size: S,
+    seen=lambda resets: resets,
 )
 
 
@@ -94,6 +96,7 @@ def by_chunks(g: Given, chunk: int, **parts):
     S, y, size = g.S0, [], min(chunk, LONGEST)
     for first in range(0, g.q.shape[-2], size):
         part = g.at(slice(first, first + size))
+        part = part.but(resets=given.seen(part.resets))
         before = g.log_g[..., :first, :].sum(-2, keepdims=True)
         more, S = _chunk(part, given.start(S, first, g, size), before, given)
         S = given.keep(S)
@@ -102,11 +105,11 @@ def by_chunks(g: Given, chunk: int, **parts):
 
 
 def _in_form(op):
-    """Turn wrong(given, chunk) into a program of an operator by chunks."""
+    """Turn wrong(right, given) into a program of an operator; `right` is `by_chunks`."""
 
     def adapt(wrong):
         def program(right, *args, chunk=LONGEST):
-            return form(op, lambda g: wrong(g, chunk))(*args)
+            return form(op, lambda g: wrong(partial(by_chunks, chunk=chunk), g))(*args)
 
         return program
 
@@ -120,4 +123,4 @@ def in_each() -> InEach:
 
 def but_for(**parts):
     """The program with some of its parts replaced."""
-    return lambda g, chunk: by_chunks(g, chunk, **parts)
+    return lambda right, g: right(g, **parts)
