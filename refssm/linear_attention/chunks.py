@@ -120,7 +120,7 @@ class Sums:
 
 
 def chunk_back(c: Chunk, S, dy, dS) -> OfChunk:
-    """OfChunk from the outputs and the state after the chunk; the forward pass once more."""
+    """Gradients from the outputs and the state after the chunk; the forward pass once more."""
     assert c.beta is not None
     c, S, dy, dS = _of_every(c, S, dy, dS)
     _, z, u, _ = chunk_of(c, S)
