@@ -40,7 +40,7 @@ class Chunk(NamedTuple):
     resets: np.ndarray
 
 
-class Seen(NamedTuple):
+class SeenSteps(NamedTuple):
     """What step i sees of the past: the state before the chunk, then steps 0 … i."""
 
     weights: np.ndarray  # (…, 1 + i + 1, n): e^{G_i − G_j}, 0 beyond the start of the sequence
@@ -48,7 +48,7 @@ class Seen(NamedTuple):
     keys: np.ndarray  # (…, i + 1, n): e^{G_i − G_j} k_j
 
 
-def row_of(c: Chunk, i: int) -> Seen:
+def row_of(c: Chunk, i: int) -> SeenSteps:
     """The row of step i."""
     steps = c.log_g[..., : i + 1, :]
     sums = np.flip(np.cumsum(np.flip(steps, -2), axis=-2), -2)
@@ -57,16 +57,16 @@ def row_of(c: Chunk, i: int) -> Seen:
     seen = np.concatenate([~cuts, np.ones_like(cuts[..., :1])], axis=-1)[..., None]
     weights = np.where(seen, np.exp(np.where(seen, sums, 0)), 0)
     keys = np.where(seen[..., 1:, :], weights[..., 1:, :] * c.k[..., : i + 1, :], 0)
-    return Seen(weights, seen, keys)
+    return SeenSteps(weights, seen, keys)
 
 
-def _started(row: Seen, S):
+def _started(row: SeenSteps, S):
     """e^{G_i} S, or 0."""
     # selected: avoids 0·NaN
     return np.swapaxes(row.weights[..., :1, :], -1, -2) * np.where(row.seen[..., :1, :], S, 0)
 
 
-def _written(row: Seen, u):
+def _written(row: SeenSteps, u):
     """The steps before i of the same sequence, of the list u, as (…, i, p)."""
     before = np.stack(u, axis=-2)
     return np.where(row.seen[..., 1 : 1 + len(u), :], before, 0)
@@ -151,7 +151,7 @@ def _of_every(c: Chunk, S, dy, dS):
     return c._replace(k=k, log_g=log_g), S, dy, dS
 
 
-def _through_row(row: Seen, x, cotangent, u, S, sums: Sums):
+def _through_row(row: SeenSteps, x, cotangent, u, S, sums: Sums):
     """The cotangent of x, which is q_i or k_i, in Sᵀ(e^{G_i} x) + Σ_j (x · e^{G_i − G_j} k_j) u_j
     over the steps of u; adds those of all else."""
     of_state = einsum("...np,...p->...n", _started(row, S), cotangent)
@@ -172,7 +172,7 @@ def _through_row(row: Seen, x, cotangent, u, S, sums: Sums):
     return of_state + einsum("...j,...jn->...n", dP[..., 0], keys)
 
 
-def _through_last(row: Seen, u, S, dS, sums: Sums):
+def _through_last(row: SeenSteps, u, S, dS, sums: Sums):
     """Back through S' = e^{G_end} S + Σ_j (e^{G_end − G_j} k_j) u_jᵀ."""
     sums.S = _started(row, dS)
     of_keys = einsum("...jp,...np->...jn", _written(row, u), dS)
@@ -182,7 +182,7 @@ def _through_last(row: Seen, u, S, dS, sums: Sums):
     _to_gates(row, np.concatenate([carried, row.keys * of_keys], axis=-2), sums)
 
 
-def _to_gates(row: Seen, through, sums: Sums):
+def _to_gates(row: SeenSteps, through, sums: Sums):
     """Add to each log_g_t the sum of `through`_j over j < t, from the state before the chunk on."""
     if sums.log_g.shape[-1] == 1:
         through = through.sum(-1)[..., None]

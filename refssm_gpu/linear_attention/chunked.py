@@ -27,7 +27,7 @@ class _Steps(NamedTuple):
     resets: Array
 
 
-class _SeenSteps(NamedTuple):
+class _SeenByRow(NamedTuple):
     """What a step sees: the state before the chunk, then the steps up to itself."""
 
     weights: Array  # (…, 1 + i + 1, n or 1)
@@ -35,7 +35,7 @@ class _SeenSteps(NamedTuple):
     keys: Array  # (…, i + 1, n): e^{G_i − G_j} k_j
 
 
-def _rows(c: _Steps) -> list[_SeenSteps]:
+def _rows(c: _Steps) -> list[_SeenByRow]:
     """The rows of a chunk."""
     xp, rows = namespace(c.k), []
     weights = xp.ones_like(c.log_g[..., :1, :])
@@ -47,18 +47,18 @@ def _rows(c: _Steps) -> list[_SeenSteps]:
         weights = xp.concat([decayed, xp.ones_like(decayed[..., :1, :])], axis=-2)
         seen = xp.concat([seen, xp.ones_like(begins)], axis=-2)
         keys = xp.where(seen[..., 1:, :], weights[..., 1:, :] * c.k[..., : i + 1, :], 0.0)
-        rows.append(_SeenSteps(weights, seen, keys))
+        rows.append(_SeenByRow(weights, seen, keys))
     return rows
 
 
-def _started(row: _SeenSteps, S: Array) -> Array:
+def _started(row: _SeenByRow, S: Array) -> Array:
     """e^{G_i} S, or 0."""
     xp = namespace(S)
     kept = xp.where(row.seen[..., :1, :], S, 0.0)
     return xp.matrix_transpose(row.weights[..., :1, :]) * kept
 
 
-def _written(row: _SeenSteps, u: Array) -> Array:
+def _written(row: _SeenByRow, u: Array) -> Array:
     """What the steps of the same sequence have written."""
     return namespace(u).where(row.seen[..., 1 : 1 + u.shape[-2], :], u, 0.0)
 
@@ -73,7 +73,7 @@ def _weighed(keys: Array, x: Array) -> Array:
     return (keys @ x[..., None])[..., 0]
 
 
-def _chunk(c: _Steps, rows: list[_SeenSteps], S: Array):
+def _chunk(c: _Steps, rows: list[_SeenByRow], S: Array):
     """The outputs, the errors and the writings of all steps, and the state after the last."""
     xp, y, z, u = namespace(S), [], [], c.v[..., :0, :]
     for i, row in enumerate(rows):
@@ -100,7 +100,7 @@ class _Sums:
         self.S = dS
 
 
-def _chunk_back(c: _Steps, rows: list[_SeenSteps], S: Array, dy: Array, dS: Array):
+def _chunk_back(c: _Steps, rows: list[_SeenByRow], S: Array, dy: Array, dS: Array):
     """The gradients of a chunk, and of the state before it."""
     xp, sums = namespace(S), _Sums(c, dS)
     _, z, u, _ = _chunk(c, rows, S)
@@ -122,7 +122,7 @@ def _chunk_back(c: _Steps, rows: list[_SeenSteps], S: Array, dy: Array, dS: Arra
 
 
 def _through_row(
-    row: _SeenSteps, x: Array, cotangent: Array, u: Array, S: Array, sums: _Sums
+    row: _SeenByRow, x: Array, cotangent: Array, u: Array, S: Array, sums: _Sums
 ) -> Array:
     """The cotangent of a reader x of the state and of the writings u; adds the others."""
     xp, count = namespace(S), u.shape[-2]
@@ -142,7 +142,7 @@ def _through_row(
     return of_state + _read(keys, dP[..., 0])
 
 
-def _through_last(row: _SeenSteps, u: Array, S: Array, dS: Array, sums: _Sums) -> None:
+def _through_last(row: _SeenByRow, u: Array, S: Array, dS: Array, sums: _Sums) -> None:
     """Back through the state after the chunk."""
     xp = namespace(S)
     sums.S = _started(row, dS)
@@ -153,7 +153,7 @@ def _through_last(row: _SeenSteps, u: Array, S: Array, dS: Array, sums: _Sums) -
     _to_gates(row, xp.concat([carried, row.keys * of_keys], axis=-2), sums)
 
 
-def _to_gates(row: _SeenSteps, through: Array, sums: _Sums) -> None:
+def _to_gates(row: _SeenByRow, through: Array, sums: _Sums) -> None:
     """Add to each log_g_t the sum of `through`_j over j < t."""
     xp, count = namespace(through), row.keys.shape[-2]
     if sums.log_g.shape[-1] == 1:

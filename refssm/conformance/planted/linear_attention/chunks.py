@@ -11,7 +11,7 @@ from refssm.conformance.planted.linear_attention.triangular import (
     in_each,
     inverse,
 )
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting import InEach, Planting
 from refssm.conformance.planted.recurrences import RESETS, lasts, planted_in, starts
 from refssm.linear_attention.chunked import (
     CHUNKED,
@@ -126,7 +126,7 @@ def _in_gradient_form(op):
     return adapt
 
 
-GRADIENTS = programs.InEach(_in_gradient_form)
+GRADIENTS = InEach(_in_gradient_form)
 GRADIENTS.plant(
     ("detached", "no gradient passes from a chunk of 64 steps to the one before",
      lambda right, dy, dS, g: right(dy, dS, g, carry=lambda G, t: G * (t % 64 != 0))),

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from refssm.conformance.planted.linear_attention.forms import Given, form
-from refssm.conformance.planted.linear_attention.programs import InEach
+from refssm.conformance.planted.planting import InEach
 
 LONGEST = 64  # all weights of a chunk are in memory at once
 
