@@ -110,7 +110,7 @@ def test_w_of_one_gate_is_that_without_gates_times_the_decay_from_the_start():
     chunk = Chunk(k, k, v, log_g[:, None], beta, np.zeros(8, bool))
     _, _, u, _ = chunk_of(chunk, np.zeros((3, 2)))
     U = np.linalg.solve(np.eye(8) + decays * products, beta[:, None] * v)
-    assert np.abs(np.stack(u) - U).max() < 2**-48
+    assert np.abs(u - U).max() < 2**-48
 
 
 def test_compiled_gradients_in_spans_are_those_in_one(monkeypatch):

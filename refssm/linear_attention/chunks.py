@@ -67,9 +67,8 @@ def _started(row: SeenSteps, S):
 
 
 def _written(row: SeenSteps, u):
-    """The steps before i of the same sequence, of the list u, as (…, i, p)."""
-    before = np.stack(u, axis=-2)
-    return np.where(row.seen[..., 1 : 1 + len(u), :], before, 0)
+    """What the steps of the same sequence have written, of u (…, i, p)."""
+    return np.where(row.seen[..., 1 : 1 + u.shape[-2], :], u, 0)
 
 
 def _summed(weights, u):
@@ -78,24 +77,23 @@ def _summed(weights, u):
 
 def chunk_of(c: Chunk, S):
     """The outputs, the errors z and the writings u of all steps, and the state after the last."""
-    y, z, u = [], [], []
+    y, z = [], []
+    u = np.zeros_like(S, shape=(*S.shape[:-2], 0, S.shape[-1]))
     for i in range(c.v.shape[-2]):
         row = row_of(c, i)
-        before = _started(row, S)
-        if c.beta is None:
-            z.append(c.v[..., i, :])
-            u.append(z[-1])
-        else:
-            error = c.v[..., i, :] - einsum("...np,...n->...p", before, c.k[..., i, :])
-            if u:
-                A = einsum("...jn,...n->...j", row.keys[..., :i, :], c.k[..., i, :])
-                error = error - _summed(A, _written(row, u))
-            z.append(error)
-            u.append(c.beta[..., i, None] * error)
+        before, new = _started(row, S), c.v[..., i, :]
+        if c.beta is not None:
+            new = new - einsum("...np,...n->...p", before, c.k[..., i, :])
+            A = einsum("...jn,...n->...j", row.keys[..., :i, :], c.k[..., i, :])
+            new = new - _summed(A, _written(row, u))
+            z.append(new)
+            new = c.beta[..., i, None] * new
+        new = np.broadcast_to(new, (*S.shape[:-2], S.shape[-1]))
+        u = np.concatenate([u, new[..., None, :]], axis=-2)
         P = einsum("...jn,...n->...j", row.keys, c.q[..., i, :])
         read = einsum("...np,...n->...p", before, c.q[..., i, :])
         y.append(read + _summed(P, _written(row, u)))
-    if u:
+    if y:
         S = before + einsum("...jn,...jp->...np", row.keys, _written(row, u))
     return y, z, u, S
 
@@ -124,17 +122,17 @@ def chunk_back(c: Chunk, S, dy, dS) -> OfChunk:
     assert c.beta is not None
     c, S, dy, dS = _of_every(c, S, dy, dS)
     _, z, u, _ = chunk_of(c, S)
-    last = len(u) - 1
+    last = len(z) - 1
     row, sums = row_of(c, last), Sums(c.k, c.log_g, dS, c.v.shape[-1])
     _through_last(row, u, S, dS, sums)
     dq, dv, dbeta = [], [], []
     for i in range(last, -1, -1):
         row = row_of(c, i) if i < last else row
-        dq.append(_through_row(row, c.q[..., i, :], dy[..., i, :], u[: i + 1], S, sums))
+        dq.append(_through_row(row, c.q[..., i, :], dy[..., i, :], u[..., : i + 1, :], S, sums))
         du = sums.u[..., i, :]
         dbeta.append(einsum("...p,...p->...", du, z[i]))
         dv.append(c.beta[..., i, None] * du)
-        dk = _through_row(row, c.k[..., i, :], -dv[-1], u[:i], S, sums)
+        dk = _through_row(row, c.k[..., i, :], -dv[-1], u[..., :i, :], S, sums)
         sums.k[..., i, :] += dk
     dq, dv = (np.stack(x[::-1], axis=-2) for x in (dq, dv))
     return OfChunk(dq, sums.k, dv, sums.log_g, np.stack(dbeta[::-1], axis=-1), sums.S)
@@ -158,16 +156,17 @@ def _through_row(row: SeenSteps, x, cotangent, u, S, sums: Sums):
     outer = x[..., :, None] * cotangent[..., None, :]
     sums.S = sums.S + _started(row, outer)
     carried = (x * of_state)[..., None, :]
-    if not u:
+    count = u.shape[-2]
+    if not count:
         _to_gates(row, carried, sums)
         return of_state
-    w = slice(len(u))
-    keys, seen = row.keys[..., w, :], row.seen[..., 1 : 1 + len(u), :]
+    w = slice(count)
+    keys, seen = row.keys[..., w, :], row.seen[..., 1 : 1 + count, :]
     P = einsum("...jn,...n->...j", keys, x)[..., None]
     dP = einsum("...jp,...p->...j", _written(row, u), cotangent)[..., None]
     sums.u[..., w, :] += np.where(seen, P * cotangent[..., None, :], 0)
     of_keys = np.where(seen, dP * x[..., None, :], 0)  # of e^{G_i − G_j} k_j
-    sums.k[..., w, :] += row.weights[..., 1 : 1 + len(u), :] * of_keys
+    sums.k[..., w, :] += row.weights[..., 1 : 1 + count, :] * of_keys
     _to_gates(row, np.concatenate([carried, keys * of_keys], axis=-2), sums)
     return of_state + einsum("...j,...jn->...n", dP[..., 0], keys)
 

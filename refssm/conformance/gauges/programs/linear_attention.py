@@ -100,7 +100,11 @@ def in_chunks(run: StateRun, X, size: int = CHUNK):
 
 
 def _chunk(run: StateRun, X):
-    span, omega, found = run.g[..., :0, :], [], []  # the gates from each step before to this one
+    span, omega, found = (
+        run.g[..., :0, :],
+        run.c[..., :0, :],
+        [],
+    )  # the gates from each step before to this one
     whole = 0
     for i in range(run.k.shape[-2]):
         now = run.at(i)
@@ -110,14 +114,14 @@ def _chunk(run: StateRun, X):
         keys, drives = run.k[..., :i, :] * decays, run.b[..., :i, :] * decays
         by_k = (keys * now.k[..., None, :]).sum(-1)
         by_b = (drives * now.k[..., None, :]).sum(-1)
-        before = np.stack(omega, axis=-2) if omega else run.c[..., :0, :]
         taken = taken + (by_b[..., None] * run.c[..., :i, :]).sum(-2)
-        omega.append(now.beta * (taken - (by_k[..., None] * before).sum(-2)))
+        new = now.beta * (taken - (by_k[..., None] * omega).sum(-2))
+        omega = np.concatenate([omega, new[..., None, :]], axis=-2)
         span = np.concatenate([span, np.zeros_like(run.g[..., :1, :])], axis=-2)
         written = np.concatenate([drives, run.b[..., i : i + 1, :]], axis=-2)
         taken_by = np.concatenate([keys, run.k[..., i : i + 1, :]], axis=-2)
         sums = product(written.mT, run.c[..., : i + 1, :])
-        found.append(start + sums - product(taken_by.mT, np.stack(omega, axis=-2)))
+        found.append(start + sums - product(taken_by.mT, omega))
     return np.stack(found, axis=-3)
 
 
@@ -228,10 +232,7 @@ def _fitting(op, program: Callable, scan: Callable, cotangents: int) -> Callable
 WAYS = {"by_steps": by_steps, "in_chunks": in_chunks, "in_blocks": in_blocks, "doubled": doubled}
 # In a chunk the sum over its steps cancels where later ones take away what earlier ones have
 # written: its errors last to the end of the chunk, those of a loop fade with the state
-LONG_CHUNKS = {
-    "in_chunks_of_64": partial(in_chunks, size=64),
-    "in_one_chunk": partial(in_chunks, size=512),
-}
+LONG_CHUNKS = {"in_long_chunks": partial(in_chunks, size=512)}
 
 
 def _programs(gradient: bool) -> dict[str, dict[str, Callable]]:
