@@ -63,7 +63,7 @@ GATED_DELTA_GATES = Operator(
     signature="(n),(n),(n),(n)->(n),(n)",
     inputs={"a": preactivations, "b": logits, "A_log": log_rates, "dt_bias": biases},
     outputs=("log_g", "beta"),
-    batch="b d, b d, d, d",
+    batch="b, b, , ",
     citation="yang2024gated, §3.1",
     tags=("fused_gdn_gating", "gated DeltaNet gates A_log dt_bias", "Qwen3-Next gates"),
 )
@@ -104,7 +104,7 @@ KIMI_GATES = Operator(
     signature="(n),(),(n)->(n)",
     inputs={"a": preactivations, "A_log": log_rates, "dt_bias": biases},
     outputs=("log_g",),
-    batch="b d, d, d",
+    batch="b h, h, h",
     citation="kimi2025linear",
     tags=("fused_kda_gate", "naive_kda_gate", "Kimi Linear gates"),
 )
@@ -146,7 +146,7 @@ KIMI_GATES_BOUNDED = Operator(
     inputs={"a": preactivations, "A_log": log_rates, "dt_bias": biases},
     parameters={"c": gate_floors},
     outputs=("log_g",),
-    batch="b d, d, d",
+    batch="b h, h, h",
     citation="kimi2025linear",
     tags=("naive_kda_lowerbound_gate", "fused_kda_gate lower_bound", "Kimi gates safe"),
 )
