@@ -87,8 +87,8 @@ def _pieces(c: Chunk, size: int) -> list[Chunk]:
     for first in range(0, c.v.shape[-2], size):
         w = slice(first, first + size)
         beta = None if c.beta is None else c.beta[..., w]
-        steps = (x[..., w, :] for x in (c.q, c.k, c.v, c.log_g))
-        pieces.append(Chunk(*steps, beta, c.resets[..., w]))
+        q, k, v, log_g = (x[..., w, :] for x in (c.q, c.k, c.v, c.log_g))
+        pieces.append(Chunk(q, k, v, log_g, beta, c.resets[..., w]))
     return pieces
 
 

@@ -119,7 +119,8 @@ class Sums:
 
 def chunk_back(c: Chunk, S, dy, dS) -> OfChunk:
     """Gradients from the outputs and the state after the chunk; the forward pass once more."""
-    assert c.beta is not None
+    beta = c.beta
+    assert beta is not None
     c, S, dy, dS = _of_every(c, S, dy, dS)
     _, z, u, _ = chunk_of(c, S)
     last = len(z) - 1
@@ -131,7 +132,7 @@ def chunk_back(c: Chunk, S, dy, dS) -> OfChunk:
         dq.append(_through_row(row, c.q[..., i, :], dy[..., i, :], u[..., : i + 1, :], S, sums))
         du = sums.u[..., i, :]
         dbeta.append(einsum("...p,...p->...", du, z[i]))
-        dv.append(c.beta[..., i, None] * du)
+        dv.append(beta[..., i, None] * du)
         dk = _through_row(row, c.k[..., i, :], -dv[-1], u[..., :i, :], S, sums)
         sums.k[..., i, :] += dk
     dq, dv = (np.stack(x[::-1], axis=-2) for x in (dq, dv))

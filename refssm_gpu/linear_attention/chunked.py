@@ -232,8 +232,8 @@ def _pieces(c: _Steps) -> list[_Steps]:
     for first in range(0, c.v.shape[-2], CHUNK):
         w = slice(first, first + CHUNK)
         beta = None if c.beta is None else c.beta[..., w]
-        steps = (x[..., w, :] for x in (c.q, c.k, c.v, c.log_g))
-        pieces.append(_Steps(*steps, beta, c.resets[..., w]))
+        q, k, v, log_g = (x[..., w, :] for x in (c.q, c.k, c.v, c.log_g))
+        pieces.append(_Steps(q, k, v, log_g, beta, c.resets[..., w]))
     return pieces
 
 

@@ -20,9 +20,9 @@ def _of_size(op):
 
 def _implementations(op):
     """The programs of one operator."""
-    steps = (form(op, turned_state), gradient_form(op, states_saved))
+    steps, back = form(op, turned_state), gradient_form(op, states_saved)
     return [
-        Honest(op.name, "turned_state", *map(_without_chunk, steps)),
+        Honest(op.name, "turned_state", _without_chunk(steps), _without_chunk(back)),
         Honest(op.name, "by_matrices", _without_chunk(form(op, by_matrices))),
         Honest(op.name, "chunks", _of_size(op)),
         Honest(op.name, "chunks_of_32", _without_chunk(form(op, in_chunks(32)))),

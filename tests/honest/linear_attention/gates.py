@@ -89,9 +89,9 @@ def _wide(op):
         kind = np.result_type(*args)
         wider = np.float64 if kind == np.float32 else np.longdouble
         results = op.reference(*(a.astype(wider) for a in args), **statics)
-        results = results if isinstance(results, tuple) else (results,)
-        rounded = tuple(y.astype(kind) for y in results)
-        return rounded if len(rounded) > 1 else rounded[0]
+        if isinstance(results, tuple):
+            return tuple(y.astype(kind) for y in results)
+        return results.astype(kind)
 
     return program
 
