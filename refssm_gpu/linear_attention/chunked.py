@@ -190,7 +190,8 @@ class _ByChunks:
             states.append(_chunk(piece, _rows(piece), states[-1])[-1])
         found = []
         for i in range(len(pieces) - 1, -1, -1):
-            window = dy[..., i * CHUNK : (i + 1) * CHUNK, :]
+            first = i * CHUNK
+            window = dy[..., first : first + pieces[i].v.shape[-2], :]
             more, dS = _chunk_back(pieces[i], _rows(pieces[i]), states[i], window, dS)
             found.append(more)
         first = start if S0 is None else S0
@@ -216,7 +217,7 @@ class _ByChunks:
         xp = namespace(k)
         log_g = xp.zeros_like(k[..., :1]) if log_g is None else log_g
         log_g = log_g if self.keyed or "log_g" not in told else log_g[..., None]
-        resets = xp.zeros((k.shape[-2],), dtype=xp.bool) if resets is None else resets != 0
+        resets = xp.zeros((k.shape[-2],), dtype=xp.bool) if resets is None else resets
         S = xp.zeros((k.shape[-1], v.shape[-1]), dtype=v.dtype) if S0 is None else S0
         steps = told["q"], k, v, log_g
         others = [] if beta is None else [beta]
@@ -228,9 +229,9 @@ class _ByChunks:
 
 def _pieces(c: _Steps) -> list[_Steps]:
     """The arguments chunk by chunk."""
-    pieces = []
-    for first in range(0, c.v.shape[-2], CHUNK):
-        w = slice(first, first + CHUNK)
+    pieces, l = [], c.v.shape[-2]
+    for first in range(0, l, CHUNK):
+        w = slice(first, min(first + CHUNK, l))
         beta = None if c.beta is None else c.beta[..., w]
         q, k, v, log_g = (x[..., w, :] for x in (c.q, c.k, c.v, c.log_g))
         pieces.append(_Steps(q, k, v, log_g, beta, c.resets[..., w]))

@@ -232,7 +232,13 @@ def _fitting(op, program: Callable, scan: Callable, cotangents: int) -> Callable
 WAYS = {"by_steps": by_steps, "in_chunks": in_chunks, "in_blocks": in_blocks, "doubled": doubled}
 # In a chunk the sum over its steps cancels where later ones take away what earlier ones have
 # written: its errors last to the end of the chunk, those of a loop fade with the state
-LONG_CHUNKS = {"in_long_chunks": partial(in_chunks, size=512)}
+LONG = 512
+LONG_CHUNKS = {"in_long_chunks": partial(in_chunks, size=LONG)}
+
+
+def _by_pairs(op) -> Callable:
+    """The reference's gradients in long chunks: of log_g it sums what each pair of steps gives."""
+    return lambda *arrays, chunk: op.bare_vjp(*arrays, chunk=max(chunk, LONG))
 
 
 def _programs(gradient: bool) -> dict[str, dict[str, Callable]]:
@@ -246,6 +252,9 @@ def _programs(gradient: bool) -> dict[str, dict[str, Callable]]:
             for op, pair in zip(recurrence.operators, pairs, strict=True):
                 program, given = (pair.vjp, len(op.outputs)) if gradient else (pair.forward, 0)
                 found.setdefault(op.name, {})[name] = _fitting(op, program, scan, given)
+        for op in recurrence.operators if gradient and recurrence.same_as else ():
+            pairs = _fitting(op, _by_pairs(op), in_chunks, len(op.outputs))
+            found[op.name]["by_pairs"] = pairs
     return found
 
 
