@@ -17,6 +17,7 @@ from refssm._declaration.recurrence import Recurrence
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.gauges.columns import RECURRENCES
 from refssm.conformance.gauges.programs.arithmetic import product
+from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
 
 CHUNK = 16
 DENSE = 2**27  # multiplications of whole matrices that a case may take
@@ -258,4 +259,13 @@ def _programs(gradient: bool) -> dict[str, dict[str, Callable]]:
     return found
 
 
+def _defined(op) -> dict[str, Callable]:
+    """The form by steps, and that by chunks: one exponential for a step, and one for a pair.
+
+    The rounding of one decay, the same in all steps, is that of the state so many times over.
+    """
+    return {"by_steps": lambda *arrays, chunk: op.definition(*arrays), "by_chunks": op.reference}
+
+
 OUTPUTS, GRADIENTS = _programs(gradient=False), _programs(gradient=True)
+OUTPUTS |= {op.name: _defined(op) for op in GATED_LINEAR_CHUNKED.operators}
