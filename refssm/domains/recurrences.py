@@ -269,6 +269,12 @@ step_ceilings = Numbers(
     "a number from 0 to infinity",
     0,
 )
+gate_floors = Numbers(
+    "least logarithms of decays: −8 to −½",
+    (-5.0, -1.0, -0.5, -8.0),
+    "a number below 0",
+    largest=-(2.0**-100),
+)
 
 liquid_degrees = Counts("products of 1 to 4 inputs", (2, 1, 3, 4))
 chunk_sizes = Counts("1 to 256, and longer than the sequence", (16, 64, 1, 2, 5, 32, 256, 4096))

@@ -119,8 +119,40 @@ OF = {
     ("gated_delta_rule", "gated_delta_step"): OF_HEADS,
     ("delta_rule", "delta_step"): OF_HEADS,
 }
+CHUNKED = ("_chunked", "_chunked_stateful", "_chunked_packed")
+
+
+def _rates(rng, shape):
+    """Logarithms of rates between 1 and 16."""
+    return np.log(rng.uniform(initial.HEAD_MIN, initial.HEAD_MAX, shape))
+
+
+def _gates_of_heads(rng, sizes):
+    n = sizes["n"]
+    drawn = {"a": initial.normal(rng, (n,)), "b": initial.normal(rng, (n,))}
+    return drawn | {"A_log": _rates(rng, (n,)), "dt_bias": initial.step_biases(rng, (n,))}
+
+
+def _gates_of_keys(rng, sizes):
+    n = sizes["n"]
+    drawn = {"a": initial.normal(rng, (n,)), "A_log": _rates(rng, ())}
+    return drawn | {"dt_bias": initial.step_biases(rng, (n,))}
+
+
+GATES_OF_HEADS = of_orders("gated-deltanet", "heads of Gated DeltaNet", _gates_of_heads, (32,))
+GATES_OF_KEYS = of_orders("kimi", "a head of Kimi Linear", _gates_of_keys, (128,))
 PRESETS = {
-    name: presets
-    for (scan, step), presets in OF.items()
-    for name in (*(f"{scan}{form}" for form in FORMS), step)
-} | {f"{scan}_packed_stateful": without("S0", presets) for (scan, _), presets in OF.items()}
+    **{
+        name: presets
+        for (scan, step), presets in OF.items()
+        for name in (*(f"{scan}{form}" for form in (*FORMS, *CHUNKED)), step)
+    },
+    **{
+        f"{scan}{kind}_packed_stateful": without("S0", presets)
+        for (scan, _), presets in OF.items()
+        for kind in ("", "_chunked")
+    },
+    "gated_delta_gates": GATES_OF_HEADS,
+    "kimi_gates": GATES_OF_KEYS,
+    "kimi_gates_bounded": GATES_OF_KEYS,
+}

@@ -1,6 +1,8 @@
-"""CuPy mirrors of refssm.linear_attention: states and their cotangents by kernels, step by step."""
+"""CuPy mirrors of refssm.linear_attention: recurrences by kernels, the others in array code."""
 
 from refssm._declaration.names import export
+from refssm_gpu.linear_attention.chunked import *
+from refssm_gpu.linear_attention.gates import *
 from refssm_gpu.linear_attention.mirrors import *
 
 export(globals())

@@ -21,8 +21,11 @@ OTHERS = (
     "circular_convolution",
     "dplr_kernel",
     "dplr_kernel_aliased",
+    "gated_delta_gates",
     "hope_recency_exponential",
     "hope_recency_power",
+    "kimi_gates",
+    "kimi_gates_bounded",
     "shift_kernel",
 )
 MIRRORED = [op for op in OPERATORS if "gpu" not in op.lacks]

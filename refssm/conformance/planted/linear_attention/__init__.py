@@ -1,7 +1,9 @@
 """Planted bugs of linear attention, sorted by operator and check."""
 
+from refssm.conformance.planted.linear_attention.chunks import BUGS as CHUNKS
 from refssm.conformance.planted.linear_attention.forms import RECURRENCES
 from refssm.conformance.planted.linear_attention.formula import FORMULA
+from refssm.conformance.planted.linear_attention.gates import GATES
 from refssm.conformance.planted.linear_attention.gradients import GRADIENTS
 from refssm.conformance.planted.linear_attention.state import STATE
 from refssm.conformance.planted.planting import Planting
@@ -14,11 +16,12 @@ from refssm.linear_attention.kimi import KIMI
 USUAL = [Planting(recurrence.operators[0], "float32") for recurrence in RECURRENCES]
 for _planting in USUAL:
     _planting.usual()
-_BUGS = [bug for p in (*USUAL, FORMULA, STATE, GRADIENTS) for bug in p.bugs]
+_BUGS = [bug for p in (*USUAL, FORMULA, STATE, GRADIENTS, *GATES) for bug in p.bugs]
 _BUGS += planted_in(GATED_DELTA, "float32") + planted_in(KIMI, "float32")
 # the mistakes that any operator can have show in the forms by pieces of two recurrences
 _ANYWHERE = {bug.name for bug in USUAL[0].bugs}
 for _recurrence in (GATED_LINEAR, DELTA):
     _BUGS += [bug for bug in planted_in(_recurrence, "float32") if bug.name not in _ANYWHERE]
+_BUGS += CHUNKS
 # those of one check side by side: what is expected of its cases is then worked out once
 BUGS = sorted(_BUGS, key=lambda bug: (bug.op, bug.caught_by))

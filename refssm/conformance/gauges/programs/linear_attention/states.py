@@ -78,21 +78,25 @@ def _cut(x, count, size):
     return np.concatenate([x, more], axis=-2).reshape(*x.shape[:-2], count, size, x.shape[-1])
 
 
-def in_chunks(run: StateRun, X):
+def in_chunks(run: StateRun, X, size: int = CHUNK):
     """Chunks of 16: what each step takes away solves a triangular system, row by row.
 
     X_i = e^{G_i} X + Σ_{j≤i} e^{G_i − G_j} (b_j c_jᵀ − k_j ω_jᵀ) with the sums G of g in the chunk.
     """
     found = []
-    for start in range(0, run.k.shape[-2], CHUNK):
-        part = run.at(slice(start, start + CHUNK))
+    for start in range(0, run.k.shape[-2], size):
+        part = run.at(slice(start, start + size))
         found.append(_chunk(part, X))
         X = found[-1][..., -1, :, :]
     return np.concatenate(found, axis=-3)
 
 
 def _chunk(run: StateRun, X):
-    span, omega, found = run.g[..., :0, :], [], []  # the gates from each step before to this one
+    span, omega = (
+        run.g[..., :0, :],
+        run.c[..., :0, :],
+    )  # the gates from each step before to this one
+    found = []
     whole = 0
     for i in range(run.k.shape[-2]):
         now = run.at(i)
@@ -102,14 +106,14 @@ def _chunk(run: StateRun, X):
         keys, drives = run.k[..., :i, :] * decays, run.b[..., :i, :] * decays
         by_k = (keys * now.k[..., None, :]).sum(-1)
         by_b = (drives * now.k[..., None, :]).sum(-1)
-        before = np.stack(omega, axis=-2) if omega else run.c[..., :0, :]
         taken = taken + (by_b[..., None] * run.c[..., :i, :]).sum(-2)
-        omega.append(now.beta * (taken - (by_k[..., None] * before).sum(-2)))
+        new = now.beta * (taken - (by_k[..., None] * omega).sum(-2))
+        omega = np.concatenate([omega, new[..., None, :]], axis=-2)
         span = np.concatenate([span, np.zeros_like(run.g[..., :1, :])], axis=-2)
         written = np.concatenate([drives, run.b[..., i : i + 1, :]], axis=-2)
         taken_by = np.concatenate([keys, run.k[..., i : i + 1, :]], axis=-2)
         sums = product(written.mT, run.c[..., : i + 1, :])
-        found.append(start + sums - product(taken_by.mT, np.stack(omega, axis=-2)))
+        found.append(start + sums - product(taken_by.mT, omega))
     return np.stack(found, axis=-3)
 
 

@@ -1,0 +1,4 @@
+"""Enclosures for refssm.linear_attention."""
+
+from refssm.enclosure.linear_attention.gates import *
+from refssm.enclosure.linear_attention.recurrences import *

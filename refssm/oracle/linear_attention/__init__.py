@@ -1,0 +1,4 @@
+"""Oracles for refssm.linear_attention."""
+
+from refssm.oracle.linear_attention.gates import *
+from refssm.oracle.linear_attention.recurrences import *
