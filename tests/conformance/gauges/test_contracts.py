@@ -84,11 +84,12 @@ def test_each_contract_has_words_and_sizes(contract):
         "instead_of_entries": "GRAMIANS SOLVE INVARIANTS",
         "judges_whole_matrices": "SOLVE EXPM INVARIANTS",
         "needs_no_value": "SOLVE INVARIANTS",
+        "measures_columns": "COLUMNS",
         "basis_free": "INVARIANTS",
         "solved_by_lapack": "GRAMIANS SOLVE",
-        "judges_gradients_in_double": "TRACED CHAIN NORM SINGULAR GRAMIANS FFT SPECTRUM EXPM "
-        "INVARIANTS",
-        "scales_exactly": "TRACED CHAIN NORM SINGULAR GRAMIANS FFT SOLVE INVARIANTS",
+        "judges_gradients_in_double": "TRACED CHAIN NORM COLUMNS SINGULAR GRAMIANS FFT "
+        "SPECTRUM EXPM INVARIANTS",
+        "scales_exactly": "TRACED CHAIN NORM COLUMNS SINGULAR GRAMIANS FFT SOLVE INVARIANTS",
         "nan_may_spread": "SOLVE EXPM",
         "may_raise_if_singular": "SOLVE",
     }.items(),

@@ -8,139 +8,26 @@ D_t = (I − β_t k_t k_tᵀ) H_t, H_{t−1} = diag(e^{g_t}) D_t + q_{t−1} dy_
 
 from collections.abc import Callable
 from functools import partial
-from math import ceil, log2, prod, sqrt
-from typing import NamedTuple
+from math import ceil, log2, prod
 
 import numpy as np
 
 from refssm._declaration.recurrence import Recurrence
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.gauges.columns import RECURRENCES
-from refssm.conformance.gauges.programs.arithmetic import product
+from refssm.conformance.gauges.programs.linear_attention.states import (
+    StateRun,
+    by_steps,
+    doubled,
+    in_blocks,
+    in_chunks,
+    outer,
+    recalled,
+)
 from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
 
-CHUNK = 16
 DENSE = 2**27  # multiplications of whole matrices that a case may take
 MOST = 2**24  # states at all times, on all copies
-
-
-class StateRun(NamedTuple):
-    """A run: X_t = (I − β_t k_t k_tᵀ) diag(e^{g_t}) X_{t−1} + b_t c_tᵀ; arrays (…, l, …)."""
-
-    k: np.ndarray
-    beta: np.ndarray
-    g: np.ndarray  # (…, l, n), or (…, l, 1) for one gate of all keys
-    b: np.ndarray
-    c: np.ndarray
-
-    def at(self, w):
-        """The same at a time, or in a window."""
-        return StateRun(*(x[..., w, :] for x in (self.k, self.beta, self.g, self.b, self.c)))
-
-
-def _applied(run: StateRun, X):
-    """(I − β k kᵀ) diag(e^g) X of one step."""
-    Z = np.exp(run.g)[..., None] * X
-    return Z - (run.beta * run.k)[..., None] * _recalled(Z, run.k)[..., None, :]
-
-
-def _recalled(S, k):
-    """Sᵀ k, as a sum that arrays round at random."""
-    return (S * k[..., None]).sum(-2)
-
-
-def _outer(b, c):
-    return b[..., :, None] * c[..., None, :]
-
-
-def by_steps(run: StateRun, X):
-    """One step after the other, each as it is defined: v − Sᵀ k first."""
-    found = []
-    for t in range(run.k.shape[-2]):
-        now = run.at(t)
-        X = _applied(now, X) + _outer(now.b, now.c)
-        found.append(X)
-    return np.stack(found, axis=-3)
-
-
-def in_blocks(run: StateRun, X):
-    """Blocks of √l steps side by side from rest; then the state before each block goes through."""
-    l = run.k.shape[-2]
-    size = ceil(sqrt(l))
-    count = -(-l // size)
-    cut = StateRun(*(_cut(x, count, size) for x in run))
-    rest = by_steps(cut, np.zeros_like(X)[..., None, :, :])
-    blocks = []
-    for j in range(count):
-        carried = []
-        for t in range(size):
-            X = _applied(StateRun(*(x[..., j, t, :] for x in cut)), X)
-            carried.append(X)
-        blocks.append(rest[..., j, :, :, :] + np.stack(carried, axis=-3))
-        X = blocks[-1][..., -1, :, :]
-    return np.concatenate(blocks, axis=-3)[..., :l, :, :]
-
-
-def _cut(x, count, size):
-    """(…, l, n) as (…, count, size, n), with zeros at the end."""
-    more = np.zeros((*x.shape[:-2], count * size - x.shape[-2], x.shape[-1]), x.dtype)
-    return np.concatenate([x, more], axis=-2).reshape(*x.shape[:-2], count, size, x.shape[-1])
-
-
-def in_chunks(run: StateRun, X, size: int = CHUNK):
-    """Chunks of 16: what each step takes away solves a triangular system, row by row.
-
-    X_i = e^{G_i} X + Σ_{j≤i} e^{G_i − G_j} (b_j c_jᵀ − k_j ω_jᵀ) with the sums G of g in the chunk.
-    """
-    found = []
-    for start in range(0, run.k.shape[-2], size):
-        part = run.at(slice(start, start + size))
-        found.append(_chunk(part, X))
-        X = found[-1][..., -1, :, :]
-    return np.concatenate(found, axis=-3)
-
-
-def _chunk(run: StateRun, X):
-    span, omega, found = (
-        run.g[..., :0, :],
-        run.c[..., :0, :],
-        [],
-    )  # the gates from each step before to this one
-    whole = 0
-    for i in range(run.k.shape[-2]):
-        now = run.at(i)
-        span, whole = span + now.g[..., None, :], whole + now.g
-        decays, start = np.exp(span), np.exp(whole)[..., None] * X
-        taken = _recalled(start, now.k)
-        keys, drives = run.k[..., :i, :] * decays, run.b[..., :i, :] * decays
-        by_k = (keys * now.k[..., None, :]).sum(-1)
-        by_b = (drives * now.k[..., None, :]).sum(-1)
-        taken = taken + (by_b[..., None] * run.c[..., :i, :]).sum(-2)
-        new = now.beta * (taken - (by_k[..., None] * omega).sum(-2))
-        omega = np.concatenate([omega, new[..., None, :]], axis=-2)
-        span = np.concatenate([span, np.zeros_like(run.g[..., :1, :])], axis=-2)
-        written = np.concatenate([drives, run.b[..., i : i + 1, :]], axis=-2)
-        taken_by = np.concatenate([keys, run.k[..., i : i + 1, :]], axis=-2)
-        sums = product(written.mT, run.c[..., : i + 1, :])
-        found.append(start + sums - product(taken_by.mT, omega))
-    return np.stack(found, axis=-3)
-
-
-def doubled(run: StateRun, X):
-    """The associative scan of pairs: whole matrices, sums of 2m terms from those of m."""
-    n = run.k.shape[-1]
-    gates = np.broadcast_to(np.exp(run.g), run.k.shape)
-    M = (np.eye(n, dtype=run.k.dtype) - _outer(run.beta * run.k, run.k)) * gates[..., None, :]
-    B, shift = _outer(run.b, run.c), 1
-    B = np.concatenate([B[..., :1, :, :] + product(M[..., 0, :, :], X)[..., None, :, :],
-                        B[..., 1:, :, :]], axis=-3)  # fmt: skip
-    while shift < B.shape[-3]:
-        late = M[..., shift:, :, :]
-        added = B[..., shift:, :, :] + product(late, B[..., :-shift, :, :])
-        B = np.concatenate([B[..., :shift, :, :], added], axis=-3)
-        M = np.concatenate([M[..., :shift, :, :], product(late, M[..., :-shift, :, :])], axis=-3)
-        shift *= 2
-    return B
 
 
 class ByAllStates:
@@ -169,9 +56,9 @@ class ByAllStates:
         before = np.concatenate([start[..., None, :, :], S[..., :-1, :, :]], axis=-3)
         Z = np.exp(none)[..., None] * before
         H = self._cotangents(q, k, none, beta, dy, dS)
-        r, w = v - _recalled(Z, k), _recalled(H, k)
+        r, w = v - recalled(Z, k), recalled(H, k)
         dv = beta * w
-        dZ = H - _outer(k, dv)
+        dZ = H - outer(k, dv)
         dq = (S * dy[..., None, :]).sum(-1)
         dk = beta * ((H * r[..., None, :]).sum(-1) - (Z * w[..., None, :]).sum(-1))
         dlog_g = Z * dZ
@@ -188,7 +75,7 @@ class ByAllStates:
         turned = (np.flip(x, axis=-2) for x in (k, beta, later, b, dy))
         D = np.flip(self.scan(StateRun(*turned), dS), axis=-3)
         after = np.concatenate([D[..., 1:, :, :], dS[..., None, :, :]], axis=-3)
-        return np.exp(later)[..., None] * after + _outer(q, dy)
+        return np.exp(later)[..., None] * after + outer(q, dy)
 
     def _given(self, arguments):
         """q, k, v, g and beta, the last two with an axis of keys."""
