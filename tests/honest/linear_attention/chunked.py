@@ -21,9 +21,10 @@ def _of_size(op):
 def _implementations(op):
     """The programs of one operator."""
     steps, back = form(op, turned_state), gradient_form(op, states_saved)
+    matrices = Honest(op.name, "by_matrices", _without_chunk(form(op, by_matrices)))
     return [
         Honest(op.name, "turned_state", _without_chunk(steps), _without_chunk(back)),
-        Honest(op.name, "by_matrices", _without_chunk(form(op, by_matrices))),
+        *([matrices] if "beta" in op.inputs else []),  # a gate of another key times NaN is NaN
         Honest(op.name, "chunks", _of_size(op)),
         Honest(op.name, "chunks_of_32", _without_chunk(form(op, in_chunks(32)))),
     ]

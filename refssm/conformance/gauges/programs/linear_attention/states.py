@@ -92,12 +92,8 @@ def in_chunks(run: StateRun, X, size: int = CHUNK):
 
 
 def _chunk(run: StateRun, X):
-    span, omega = (
-        run.g[..., :0, :],
-        run.c[..., :0, :],
-    )  # the gates from each step before to this one
-    found = []
-    whole = 0
+    span, whole = run.g[..., :0, :], 0  # the gates from each step before to this one
+    omega, found = run.c[..., :0, :], []
     for i in range(run.k.shape[-2]):
         now = run.at(i)
         span, whole = span + now.g[..., None, :], whole + now.g
