@@ -30,7 +30,7 @@ def _corrected(w, k, gates, weight):
 def _recurrence(names):
     """The outputs and the last state of the recurrence with these arguments after q, k, v."""
 
-    def sums(arguments, S0, resets):
+    def sums(arguments, S0, resets, **_):
         q, k, v, *rest = arguments
         told = dict(zip(names, rest, strict=True))
         log_g = told.get("log_g", [0] * len(q))

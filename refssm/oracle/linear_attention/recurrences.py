@@ -5,7 +5,7 @@ from mpmath import mp
 from refssm.oracle.recurrence import forms
 
 
-def gated_linear_step(q, k, v, log_g, S):
+def gated_linear_step(q, k, v, log_g, S, **_):
     """S ← diag(e^{log_g}) S + k vᵀ, y = Sᵀ q."""
     S = [
         [mp.exp(g) * s + k_n * v_p for s, v_p in zip(row, v, strict=True)]
@@ -14,7 +14,7 @@ def gated_linear_step(q, k, v, log_g, S):
     return _recalled(S, q, v), S
 
 
-def delta_step(q, k, v, beta, S):
+def delta_step(q, k, v, beta, S, **_):
     """S ← S + β k (v − Sᵀ k)ᵀ, y = Sᵀ q."""
     missing = [v_p - s for v_p, s in zip(v, _recalled(S, k, v), strict=True)]
     S = [
@@ -24,12 +24,12 @@ def delta_step(q, k, v, beta, S):
     return _recalled(S, q, v), S
 
 
-def gated_delta_step(q, k, v, log_g, beta, S):
+def gated_delta_step(q, k, v, log_g, beta, S, **_):
     """S ← e^{log_g} S, then the delta rule."""
     return delta_step(q, k, v, beta, [[mp.exp(log_g) * s for s in row] for row in S])
 
 
-def kimi_delta_step(q, k, v, log_g, beta, S):
+def kimi_delta_step(q, k, v, log_g, beta, S, **_):
     """S ← diag(e^{log_g}) S, then the delta rule."""
     decayed = [[mp.exp(g) * s for s in row] for row, g in zip(S, log_g, strict=True)]
     return delta_step(q, k, v, beta, decayed)
