@@ -119,7 +119,6 @@ OF = {
     ("gated_delta_rule", "gated_delta_step"): OF_HEADS,
     ("delta_rule", "delta_step"): OF_HEADS,
 }
-CHUNKED = ("_chunked", "_chunked_stateful", "_chunked_packed")
 
 
 def _rates(rng, shape):
@@ -145,13 +144,9 @@ PRESETS = {
     **{
         name: presets
         for (scan, step), presets in OF.items()
-        for name in (*(f"{scan}{form}" for form in (*FORMS, *CHUNKED)), step)
+        for name in (*(f"{scan}{form}" for form in FORMS), step)
     },
-    **{
-        f"{scan}{kind}_packed_stateful": without("S0", presets)
-        for (scan, _), presets in OF.items()
-        for kind in ("", "_chunked")
-    },
+    **{f"{scan}_packed_stateful": without("S0", presets) for (scan, _), presets in OF.items()},
     "gated_delta_gates": GATES_OF_HEADS,
     "kimi_gates": GATES_OF_KEYS,
     "kimi_gates_bounded": GATES_OF_KEYS,

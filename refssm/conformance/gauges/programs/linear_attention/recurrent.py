@@ -7,7 +7,6 @@ D_t = (I − β_t k_t k_tᵀ) H_t, H_{t−1} = diag(e^{g_t}) D_t + q_{t−1} dy_
 """
 
 from collections.abc import Callable
-from functools import partial
 from math import ceil, log2, prod
 
 import numpy as np
@@ -24,7 +23,6 @@ from refssm.conformance.gauges.programs.linear_attention.states import (
     outer,
     recalled,
 )
-from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
 
 DENSE = 2**27  # multiplications of whole matrices that a case may take
 MOST = 2**24  # states at all times, on all copies
@@ -118,41 +116,19 @@ def _fitting(op, program: Callable, scan: Callable, cotangents: int) -> Callable
 
 
 WAYS = {"by_steps": by_steps, "in_chunks": in_chunks, "in_blocks": in_blocks, "doubled": doubled}
-# In a chunk the sum over its steps cancels where later ones take away what earlier ones have
-# written: its errors last to the end of the chunk, those of a loop fade with the state
-LONG = 512
-LONG_CHUNKS = {"in_long_chunks": partial(in_chunks, size=LONG)}
-
-
-def _by_pairs(op) -> Callable:
-    """The reference's gradients in long chunks: of log_g it sums what each pair of steps gives."""
-    return lambda *arrays, chunk: op.bare_vjp(*arrays, chunk=max(chunk, LONG))
 
 
 def _programs(gradient: bool) -> dict[str, dict[str, Callable]]:
     """By operator and way, its programs or those of its VJP."""
     found: dict[str, dict[str, Callable]] = {}
     for recurrence in RECURRENCES:
-        ways = WAYS | (LONG_CHUNKS if recurrence.same_as else {})
-        for name, scan in ways.items():
+        for name, scan in WAYS.items():
             way = ByAllStates(scan, recurrence)
             pairs = recurrence.mirrors(way.run, way.back, lambda op: lambda f: f)
             for op, pair in zip(recurrence.operators, pairs, strict=True):
                 program, given = (pair.vjp, len(op.outputs)) if gradient else (pair.forward, 0)
                 found.setdefault(op.name, {})[name] = _fitting(op, program, scan, given)
-        for op in recurrence.operators if gradient and recurrence.same_as else ():
-            pairs = _fitting(op, _by_pairs(op), in_chunks, len(op.outputs))
-            found[op.name]["by_pairs"] = pairs
     return found
 
 
-def _defined(op) -> dict[str, Callable]:
-    """The form by steps, and that by chunks: one exponential for a step, and one for a pair.
-
-    The rounding of one decay, the same in all steps, is that of the state so many times over.
-    """
-    return {"by_steps": lambda *arrays, chunk: op.definition(*arrays), "by_chunks": op.reference}
-
-
 OUTPUTS, GRADIENTS = _programs(gradient=False), _programs(gradient=True)
-OUTPUTS |= {op.name: _defined(op) for op in GATED_LINEAR_CHUNKED.operators}

@@ -78,22 +78,22 @@ def _cut(x, count, size):
     return np.concatenate([x, more], axis=-2).reshape(*x.shape[:-2], count, size, x.shape[-1])
 
 
-def in_chunks(run: StateRun, X, size: int = CHUNK):
+def in_chunks(run: StateRun, X):
     """Chunks of 16: what each step takes away solves a triangular system, row by row.
 
     X_i = e^{G_i} X + Σ_{j≤i} e^{G_i − G_j} (b_j c_jᵀ − k_j ω_jᵀ) with the sums G of g in the chunk.
     """
     found = []
-    for start in range(0, run.k.shape[-2], size):
-        part = run.at(slice(start, start + size))
+    for start in range(0, run.k.shape[-2], CHUNK):
+        part = run.at(slice(start, start + CHUNK))
         found.append(_chunk(part, X))
         X = found[-1][..., -1, :, :]
     return np.concatenate(found, axis=-3)
 
 
 def _chunk(run: StateRun, X):
-    span, whole = run.g[..., :0, :], 0  # the gates from each step before to this one
-    omega, found = run.c[..., :0, :], []
+    span, omega, found = run.g[..., :0, :], [], []  # the gates from each step before to this one
+    whole = 0
     for i in range(run.k.shape[-2]):
         now = run.at(i)
         span, whole = span + now.g[..., None, :], whole + now.g
@@ -102,14 +102,14 @@ def _chunk(run: StateRun, X):
         keys, drives = run.k[..., :i, :] * decays, run.b[..., :i, :] * decays
         by_k = (keys * now.k[..., None, :]).sum(-1)
         by_b = (drives * now.k[..., None, :]).sum(-1)
+        before = np.stack(omega, axis=-2) if omega else run.c[..., :0, :]
         taken = taken + (by_b[..., None] * run.c[..., :i, :]).sum(-2)
-        new = now.beta * (taken - (by_k[..., None] * omega).sum(-2))
-        omega = np.concatenate([omega, new[..., None, :]], axis=-2)
+        omega.append(now.beta * (taken - (by_k[..., None] * before).sum(-2)))
         span = np.concatenate([span, np.zeros_like(run.g[..., :1, :])], axis=-2)
         written = np.concatenate([drives, run.b[..., i : i + 1, :]], axis=-2)
         taken_by = np.concatenate([keys, run.k[..., i : i + 1, :]], axis=-2)
         sums = product(written.mT, run.c[..., : i + 1, :])
-        found.append(start + sums - product(taken_by.mT, omega))
+        found.append(start + sums - product(taken_by.mT, np.stack(omega, axis=-2)))
     return np.stack(found, axis=-3)
 
 
