@@ -69,6 +69,17 @@ def test_a_rejection_is_told_counted_and_fails(folder, capsys):
     assert row.rejected == "1"
 
 
+@pytest.fixture
+def nothing_kept():
+    """No workers of other programs before, and none of a test's own programs after it."""
+    for kept in (soak._twins, soak._worker):
+        kept.cache_clear()
+    yield
+    for kept in (soak._twins, soak._worker):
+        kept.cache_clear()
+
+
+@pytest.mark.usefixtures("nothing_kept")
 def test_a_wrong_implementation_among_the_honest_is_rejected(folder, monkeypatch):
     honest = [h for h in soak.implementations() if h.op == "cauchy_kernel"][:1]
     wrong = soak.Honest("cauchy_kernel", "wrong", lambda v, w, z: -honest[0].forward(v, w, z))
