@@ -1,3 +1,5 @@
+from operator import attrgetter
+
 import numpy as np
 import pytest
 
@@ -114,7 +116,7 @@ def test_a_head_with_zero_queries_gives_zeros(op, role):
     assert not op.implementation(role)(0 * q, *others).any()
 
 
-@pytest.mark.parametrize("recurrence", RECURRENCES, ids=str)
+@pytest.mark.parametrize("recurrence", RECURRENCES, ids=attrgetter("name"))
 @each_role
 def test_cut_at_any_step_with_the_state_carried_it_is_the_whole(recurrence, role):
     op = recurrence.operators[1]
@@ -127,7 +129,7 @@ def test_cut_at_any_step_with_the_state_carried_it_is_the_whole(recurrence, role
         assert judge(op, lambda *_, b=both: b, *arrays, S0).grade == "A"
 
 
-@pytest.mark.parametrize("recurrence", RECURRENCES, ids=str)
+@pytest.mark.parametrize("recurrence", RECURRENCES, ids=attrgetter("name"))
 @each_role
 def test_nothing_passes_a_reset_not_even_nan(recurrence, role):
     op = recurrence.operators[2]
@@ -141,7 +143,9 @@ def test_nothing_passes_a_reset_not_even_nan(recurrence, role):
     assert np.allclose(y[4:], alone)
 
 
-@pytest.mark.parametrize("recurrence", [r for r in RECURRENCES if r is not DELTA], ids=str)
+@pytest.mark.parametrize(
+    "recurrence", [r for r in RECURRENCES if r is not DELTA], ids=attrgetter("name")
+)
 @each_role
 def test_a_gate_has_no_effect_where_a_sequence_begins(recurrence, role):
     op = recurrence.operators[2]
