@@ -10,7 +10,7 @@ between bounds.
 import numpy as np
 
 from refssm._declaration.operator import Operator
-from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each, with_batch
+from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm.activations import sigmoid, sigmoid_vjp, softplus
 from refssm.domains import biases, gate_floors, log_rates, logits, preactivations
 
@@ -43,7 +43,7 @@ def gated_delta_gates_vjp(dlog_g, dbeta, a, b, A_log, dt_bias):
     Returns `(da, db, dA_log, ddt_bias)`, shaped like the arguments.
     """
     through, dA_log = _through_decays(dlog_g, a, A_log, dt_bias)
-    gradients = through, sigmoid_vjp(dbeta, b), dA_log, through
+    gradients = through, sigmoid_vjp(dbeta, b), dA_log, through.copy()
     return unbroadcast_each(gradients, (a, b, A_log, dt_bias))
 
 
@@ -96,7 +96,7 @@ def kimi_gates_vjp(dlog_g, a, A_log, dt_bias):
     Returns `(da, dA_log, ddt_bias)`, shaped like the arguments.
     """
     through, of_rate = _through_decays(dlog_g, a, A_log[..., None], dt_bias)
-    return unbroadcast_each((through, of_rate.sum(-1), through), (a, A_log, dt_bias))
+    return unbroadcast_each((through, of_rate.sum(-1), through.copy()), (a, A_log, dt_bias))
 
 
 KIMI_GATES = Operator(
@@ -135,9 +135,9 @@ def kimi_gates_bounded_vjp(dlog_g, a, A_log, dt_bias, *, c=-5.0):
     """
     slope = np.exp(A_log)[..., None]
     z = slope * (a + dt_bias)
-    dz = sigmoid_vjp(c * dlog_g, z)
+    dz = c * sigmoid_vjp(dlog_g, z)
     through, dA_log = slope * dz, (z * dz).sum(-1)
-    return unbroadcast(through, a), unbroadcast(dA_log, A_log), unbroadcast(through, dt_bias)
+    return unbroadcast_each((through, dA_log, through.copy()), (a, A_log, dt_bias))
 
 
 KIMI_GATES_BOUNDED = Operator(

@@ -18,7 +18,6 @@ from refssm.conformance.gauges import (  # noqa: F401  # importing them register
     layers,
     linalg,
     rules,
-    ssd,
 )
 from refssm.conformance.gauges.tracked import Tracked, lifted, met, tracing
 

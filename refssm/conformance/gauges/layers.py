@@ -17,6 +17,7 @@ from refssm.conformance.gauges.tracked import (
     UFUNCS,
     Tracked,
     flushed,
+    jumped,
     lifted,
     met,
     modulus,
@@ -125,3 +126,16 @@ def _cascade_response(h, dt, *, l):
 def _everywhere(value, errors) -> Tracked:
     """`value` with the same errors (…, 2) at each place of its last axis."""
     return Tracked(value, np.broadcast_to(errors[..., None, :], (*value.shape, 2)).copy())
+
+
+@rule(FUNCTIONS, activations.clip_vjp)
+def _clip_vjp(dy, x, low, high):
+    """Beside a limit, within the error of what is clipped, the gradient is right or off by all."""
+    dy, x = lifted(dy), lifted(x)
+    gap = np.minimum(np.abs(x.value - low), np.abs(x.value - high))
+    undecided = (x.errors > 0) & (x.errors >= jumped(gap)[..., None])
+    jump = jumped(np.abs(dy.value))[..., None]
+    z = activations.clip_vjp(dy.value, x.value, low, high)
+    outside = np.broadcast_to((x.value < low) | (x.value > high), z.shape)[..., None]
+    errors = np.where(outside, 0, dy.errors)
+    return Tracked(z, np.where(undecided, np.maximum(errors, dy.errors + jump), errors))

@@ -95,7 +95,7 @@ def gated_delta_gates_vjp(dlog_g, dbeta, a, b, A_log, dt_bias):
     through, dA_log = _decays_back(*_rows(dlog_g, a, -np.exp(A_log), dt_bias))
     one, zero = np.ones_like(b, shape=b.shape[-1:]), np.zeros_like(b, shape=b.shape[-1:])
     db, _ = _open_back(*_rows(dbeta, one, b, zero))
-    return unbroadcast_each((through, db, dA_log, through), (a, b, A_log, dt_bias))
+    return unbroadcast_each((through, db, dA_log, through.copy()), (a, b, A_log, dt_bias))
 
 
 @mirror(KIMI_GATES)
@@ -106,7 +106,7 @@ def kimi_gates(a, A_log, dt_bias):
 @mirror(KIMI_GATES)
 def kimi_gates_vjp(dlog_g, a, A_log, dt_bias):
     through, of_rate = _decays_back(*_rows(dlog_g, a, -np.exp(A_log)[..., None], dt_bias))
-    return unbroadcast_each((through, of_rate.sum(-1), through), (a, A_log, dt_bias))
+    return unbroadcast_each((through, of_rate.sum(-1), through.copy()), (a, A_log, dt_bias))
 
 
 @mirror(KIMI_GATES_BOUNDED)
@@ -116,6 +116,6 @@ def kimi_gates_bounded(a, A_log, dt_bias, *, c=-5.0):
 
 @mirror(KIMI_GATES_BOUNDED)
 def kimi_gates_bounded_vjp(dlog_g, a, A_log, dt_bias, *, c=-5.0):
-    rows = _rows(c * dlog_g, np.exp(A_log)[..., None], a, dt_bias)
-    through, of_slope = _open_back(*rows)
-    return unbroadcast_each((through, of_slope.sum(-1), through), (a, A_log, dt_bias))
+    rows = _rows(dlog_g, np.exp(A_log)[..., None], a, dt_bias)
+    through, of_slope = (c * g for g in _open_back(*rows))
+    return unbroadcast_each((through, of_slope.sum(-1), through.copy()), (a, A_log, dt_bias))

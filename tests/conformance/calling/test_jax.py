@@ -13,6 +13,7 @@ from refssm.testing import TYPES, Budget
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 ADAPTER = adapter("jax")
+FAILING = ("wrong", "inaccurate")
 SHORT = {"l": (1, 16), "n": (1, 3)}  # JAX compiles once per shape
 
 
@@ -184,10 +185,10 @@ def test_subnormal_numbers_flushed_to_zero_are_told_apart_from_errors():
     if "flush to zero: yes" not in ADAPTER.about():
         pytest.skip(f"nothing is flushed here: {ADAPTER.about()}")
     result = jax_judged(scan, "value", ftz=False)
-    assert result.verdict == "wrong"
+    assert result.verdict in FAILING  # wrong where zeros are, inaccurate where a few bits stay
     assert result.hint == "passes if subnormal numbers may be flushed to zero: declare ftz=True"
     result = jax_judged(lambda a, b: scan(a, b) + 1e-30, "value")
-    assert result.verdict == "wrong"
+    assert result.verdict in FAILING
 
 
 def test_declining_is_no_failure_and_raising_is_one():
