@@ -17,7 +17,7 @@ def gated_delta_gates(a, b, A_log, dt_bias):
 def gated_delta_gates_vjp(dlog_g, dbeta, a, b, A_log, dt_bias):
     through, dA_log = _through_decays(dlog_g, a, A_log, dt_bias)
     db = dbeta * _open(b) * _open(-b)
-    gradients = through, db, dA_log, through.copy()
+    gradients = through, db, dA_log, +through
     return _unbroadcast_each(gradients, (a, b, A_log, dt_bias))
 
 
@@ -29,7 +29,7 @@ def kimi_gates(a, A_log, dt_bias):
 @mirror(KIMI_GATES)
 def kimi_gates_vjp(dlog_g, a, A_log, dt_bias):
     through, of_rate = _through_decays(dlog_g, a, A_log[..., None], dt_bias)
-    gradients = through, namespace(a).sum(of_rate, axis=-1), through.copy()
+    gradients = through, namespace(a).sum(of_rate, axis=-1), +through
     return _unbroadcast_each(gradients, (a, A_log, dt_bias))
 
 

@@ -1,5 +1,6 @@
 """What tests of the GPU mirror share: operators with the role, and the judge on the host build."""
 
+import pytest
 from array_level import ARRAY_LEVEL
 from rotation import ROTATION, of_turn
 
@@ -12,6 +13,16 @@ from refssm_gpu._launching.arrays import HALVES
 ORDER = (0, 1, 7)[ROTATION % 3]  # of threads on the host build; a card does not ask
 
 MIRRORED = [op for op in OPERATORS if "gpu" not in op.lacks]
+SLOW = ("linear_attention",)  # a block of threads for each state: half a minute for an operator
+
+
+def each_in_turn(operators):
+    """The operators as parameters; of slow families one in twelve, the others in the long run."""
+    return [
+        pytest.param(op, marks=pytest.mark.long if late else (), id=str(op))
+        for op in operators
+        for late in [op.family in SLOW and not of_turn(f"judged {op}")]
+    ]
 
 
 def types(op):
