@@ -3,8 +3,7 @@
     S_t = (I − β_t k_t k_tᵀ) diag(e^{log_g_t}) S_{t-1} + β_t k_t v_tᵀ,    y_t = S_tᵀ q_t
 
 One head of Kimi delta attention (KDA) [kimi2025linear, §3.1]. With the same gate for all keys it is
-`gated_delta_rule`.
-First one step, as in decoding; the other forms follow from it.
+`gated_delta_rule`. First one step, as in decoding; the other forms follow from it.
 """
 
 import numpy as np

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from refssm.ssd.mamba2 import MAMBA2
+from refssm_gpu._algebra.activations import sigmoid, silu, silu_slope, softplus
 from refssm_gpu._launching.arrays import (
     Array,
     accumulated,
@@ -29,22 +30,9 @@ def _inside(*arrays: Array | None) -> list[Array]:
     return [None if x is None else x.astype(kind, copy=False) for x in arrays]
 
 
-def _softplus(v: Array) -> Array:
-    """max(v, 0) + log(1 + e^{−|v|})."""
-    xp = namespace(v)
-    return xp.maximum(v, 0 * v) + xp.log1p(xp.exp(-xp.abs(v)))
-
-
-def _sigmoid(v: Array) -> Array:
-    """1/(1 + e^{−v}), computed from e^{−|v|}."""
-    xp = namespace(v)
-    e = xp.exp(-xp.abs(v))
-    return xp.where(v >= 0, xp.ones_like(e), e) / (1 + e)
-
-
 def _steps(v: Array, dt_min: float, dt_max: float) -> Array:
     """clip(softplus(v), dt_min, dt_max)."""
-    return namespace(v).clip(_softplus(v), dt_min, dt_max)
+    return namespace(v).clip(softplus(v), dt_min, dt_max)
 
 
 def _given(arguments, dt_min, dt_max) -> tuple[Array, ...]:
@@ -59,7 +47,7 @@ def _run(arguments, S0, resets, *, dt_min=0.0, dt_max=np.inf):
     x, *_, D, z, _ = inside
     X, log_a, B, C = _given(inside, dt_min, dt_max)
     y, S = scan(X, log_a, B, C, start, resets, ends=S0 is not None)
-    y = in_type_of((y + D[..., None, None] * x) * (z * _sigmoid(z)), *arguments)
+    y = in_type_of((y + D[..., None, None] * x) * silu(z), *arguments)
     if S0 is None:
         return (y,)
     xp, core = namespace(S), S.shape[-2:]
@@ -72,15 +60,14 @@ def _back(cotangents, arguments, S0, resets, *, dt_min=0.0, dt_max=np.inf):
     X, log_a, B, C = _given(inside, dt_min, dt_max)
     xp, rank = namespace(x), (-2, -1)
     s = scan(X, log_a, B, C, start, resets)[0] + D[..., None, None] * x
-    open_ = _sigmoid(z)
-    ds, dz = dy * (z * open_), s * dy * (open_ * (1 + z * _sigmoid(-z)))
+    ds, dz = dy * silu(z), s * dy * silu_slope(z)
     X = xp.broadcast_to(X, ds.shape)  # ds may have axes that none of the recurrence has
     dv, dlog_a, dB, dC, dS0 = scan_back(ds, dS, X, log_a, B, C, start, resets)
     v = dt + dt_bias[..., None]
-    soft, step = _softplus(v), _steps(v, dt_min, dt_max)
+    soft, step = softplus(v), _steps(v, dt_min, dt_max)
     dstep = xp.sum(x * dv, axis=-1) + A[..., None] * dlog_a
     beyond = (soft < dt_min) | (soft > dt_max)
-    ddt = xp.where(beyond, xp.zeros_like(dstep), dstep) * _sigmoid(v)
+    ddt = xp.where(beyond, xp.zeros_like(dstep), dstep) * sigmoid(v)
     dx, dA = step[..., None] * dv + D[..., None, None] * ds, xp.sum(step * dlog_a, axis=-1)
     dD, db = xp.sum(x * ds, axis=rank), xp.sum(ddt, axis=-1)
     made = (dx, ddt, dA, dB, dC, dD, dz, db, dS0)
