@@ -1,5 +1,7 @@
 """Enclosures for refssm.hankel: determinants, and matrix equations as linear systems."""
 
+from flint import acb, arb, arb_mat
+
 from refssm.enclosure.algebra import column, conj, dot, matrix
 
 
@@ -57,10 +59,30 @@ def _both(A, B, C, entry, sign):
 
 
 def _solved(A, B, entry, sign):
-    """The matrix X of one equation; its unknowns are the entries, row by row."""
-    n = len(A)
-    pairs = [(i, j) for i in range(n) for j in range(n)]
-    rows = [[entry(A[i][k], A[j][m], int(i == k), int(j == m)) for k, m in pairs] for i, j in pairs]
-    side = column([sign * B[i] * conj(B[j]) for i, j in pairs])
-    x = matrix(rows).solve(side).entries()
-    return [x[i * n : (i + 1) * n] for i in range(n)]
+    """The Hermitian X of one equation: its unknowns are Re X_ij, i ≤ j, and Im X_ij, i < j."""
+    n, real = len(A), all(isinstance(x, arb) for row in [B, *A] for x in row)
+    upper = [(i, j) for i in range(n) for j in range(i, n)]
+    strict = [] if real else [(i, j) for i, j in upper if i < j]
+    rows, side = [], []
+    for i, j in upper:
+        K = [
+            [entry(A[i][k], A[j][m], int(i == k), int(j == m)) for m in range(n)] for k in range(n)
+        ]
+        row = [acb(K[k][m] + K[m][k] if k < m else K[k][k]) for k, m in upper]
+        row += [acb(0, 1) * (K[k][m] - K[m][k]) for k, m in strict]
+        total = acb(sign * B[i] * conj(B[j]))
+        rows.append([x.real for x in row])
+        side.append([total.real])
+        if (i, j) in strict:
+            rows.append([x.imag for x in row])
+            side.append([total.imag])
+    x = arb_mat(rows).solve(arb_mat(side)).entries()
+    parts = dict(zip(upper + [(j, i) for i, j in strict], x, strict=True))
+    return [[_entry(parts, i, j) for j in range(n)] for i in range(n)]
+
+
+def _entry(parts, i, j):
+    """X_ij, from the parts: real ones at (i, j), i ≤ j, and imaginary ones at (j, i)."""
+    if i > j:
+        return conj(_entry(parts, j, i))
+    return acb(parts[i, j], parts[j, i]) if i < j and (j, i) in parts else parts[i, j]
