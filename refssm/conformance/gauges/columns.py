@@ -28,6 +28,7 @@ from refssm._numerics.broadcasting import unbroadcast, with_batch
 from refssm._numerics.contraction import einsum
 from refssm.conformance.gauges.gauge import Gauge, Gauges, TrackedCall, wide
 from refssm.conformance.gauges.rules import tree
+from refssm.linear_attention.chunked import DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED
 from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.kimi import KIMI
@@ -66,6 +67,7 @@ class Columns:
     names: Sequence[str]
     keyed: bool  # a gate for each key
     floor: float = 0.0
+    chunked: bool = False  # Z and dZ may be sums whose terms cancel, and are multiplied before
 
     def run(self, arguments, S0, resets, **_):
         """The bounds of the outputs, and the last state with those of its columns below it."""
@@ -170,14 +172,19 @@ class Columns:
         return found, _with_row(before, of_before)
 
     def _of_gate(self, Z, of_Z, dZ, of_dZ):
-        """The bound of Σ_p Z ∘ dZ for each key, or of its sum over all keys."""
+        """The bound of Σ_p Z ∘ dZ for each key, or of its sum over all keys.
+
+        By chunks it is a sum over pairs of the terms of Z and of dZ. The bounds of both count all
+        that was ever added to them, so they are at least as large as these terms.
+        """
+        pairs = (of_Z * of_dZ).sum(-1)[..., None] if self.chunked else 0
         if self.keyed:
-            return self._sum(Z, of_Z, dZ, of_dZ)
+            return self._sum(Z, of_Z, dZ, of_dZ) + pairs
         n, p = Z.shape[-2:]
         norms = of_Z * self._norm(dZ, -2) + of_dZ * self._norm(Z, -2)
         moduli = np.abs(Z * dZ).sum((-2, -1))
         total = norms.sum(-1) + (tree(n * p) + 1) * (moduli + n * p * self.floor)
-        return total[..., None]
+        return total[..., None] + pairs
 
     def _product(self, x, size, S, e, more):
         """The bound of Sᵀ x, whose columns S have errors e; `more` has the roundings of a term."""
@@ -241,7 +248,7 @@ def _with_row(S, e):
     return np.concatenate([S, e], axis=-2)
 
 
-RECURRENCES = (DELTA, GATED_DELTA, KIMI)
+RECURRENCES = (DELTA, GATED_DELTA, KIMI, DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED)
 OF = {op.name: (recurrence, j) for recurrence in RECURRENCES
       for j, op in enumerate(recurrence.operators)}  # fmt: skip
 
@@ -250,12 +257,12 @@ def columns_of(recurrence: Recurrence, floor: float) -> Columns:
     """The bounds of a recurrence whose arguments are named as here."""
     dims = dict(zip(recurrence.inputs, recurrence.operators[0].input_dims, strict=True))
     keyed = len(dims.get("log_g", ())) > 1
-    return Columns([*recurrence.inputs], keyed, floor)
+    return Columns([*recurrence.inputs], keyed, floor, chunked=recurrence.same_as is not None)
 
 
 def of_columns(call: TrackedCall) -> Gauges:
     """One gauge for each output."""
-    values = call.values or several(_run(call.op.reference, call))
+    values = call.values or several(_run(call.op.definition or call.op.reference, call))
     names = [f"{name}->" for name in call.op.outputs]
     return _gauges(call, values, names, lambda pair: pair.forward)
 

@@ -1,7 +1,7 @@
-"""All states of a delta rule: by steps, in chunks by a triangular system, in blocks, doubled.
+"""All states of a delta rule: by steps, in chunks (a triangular system), in blocks, doubled, apart.
 
 States and their cotangents are runs of one kind, X_t = (I − β_t k_t k_tᵀ) diag(e^{g_t}) X_{t−1} +
-b_t c_tᵀ. A reset is a gate of −∞.
+b_t c_tᵀ. A reset is a gate of −∞. `apart` returns two arrays, whose difference the states are.
 """
 
 from math import ceil, sqrt
@@ -12,6 +12,7 @@ import numpy as np
 from refssm.conformance.gauges.programs.arithmetic import product
 
 CHUNK = 16
+LONG = 512  # the longest chunk whose errors are counted
 
 
 class StateRun(NamedTuple):
@@ -52,6 +53,25 @@ def by_steps(run: StateRun, X):
         X = _applied(now, X) + outer(now.b, now.c)
         found.append(X)
     return np.stack(found, axis=-3)
+
+
+def apart(run: StateRun, X):
+    """What steps have written and what they have taken away, as two sums of up to 512 steps.
+
+    So a chunk adds: nothing is taken away from its sum before the end, and rounding errors of what
+    was written last as long. Those of a loop fade with the state.
+    """
+    written, taken, found = X, np.zeros_like(X), []
+    for t in range(run.k.shape[-2]):
+        now = run.at(t)
+        if t % LONG == 0:
+            written, taken = written - taken, np.zeros_like(X)
+        decay = np.exp(now.g)[..., None]
+        written, taken = decay * written, decay * taken
+        omega = now.beta * (recalled(written, now.k) - recalled(taken, now.k))
+        written, taken = written + outer(now.b, now.c), taken + outer(now.k, omega)
+        found.append((written, taken))
+    return tuple(np.stack(parts, axis=-3) for parts in zip(*found, strict=True))
 
 
 def in_blocks(run: StateRun, X):
