@@ -31,7 +31,7 @@ class ByChunks:
         """The outputs, and the last state if there is a first one."""
         given, S = self._started(arguments, S0, resets)
         y = [np.zeros_like(S, shape=(*S.shape[:-2], 0, S.shape[-1]))]
-        for piece in _pieces(given, chunk):
+        for piece in pieces_of(given, chunk):
             more, _, S = chunk_of(piece, S)
             y.append(np.stack(more, axis=-2))
         y = np.concatenate(y, axis=-2)
@@ -53,7 +53,7 @@ class ByChunks:
         return Chunk(q, k, v, log_g, beta, resets), S0
 
 
-def _pieces(c: Chunk, size: int) -> list[Chunk]:
+def pieces_of(c: Chunk, size: int) -> list[Chunk]:
     """The arguments chunk by chunk."""
     pieces = []
     for first in range(0, c.v.shape[-2], size):

@@ -51,13 +51,13 @@ def row_of(c: Chunk, i: int) -> SeenSteps:
     return SeenSteps(weights, seen, keys)
 
 
-def _started(row: SeenSteps, S):
+def started(row: SeenSteps, S):
     """e^{G_i} S, or 0."""
     # selected: avoids 0·NaN
     return np.swapaxes(row.weights[..., :1, :], -1, -2) * np.where(row.seen[..., :1, :], S, 0)
 
 
-def _written(row: SeenSteps, u):
+def written_of(row: SeenSteps, u):
     """What the steps of the same sequence have written, of u (…, i, p)."""
     return np.where(row.seen[..., 1 : 1 + u.shape[-2], :], u, 0)
 
@@ -72,17 +72,17 @@ def chunk_of(c: Chunk, S):
     u = np.zeros_like(S, shape=(*S.shape[:-2], 0, S.shape[-1]))
     for i in range(c.v.shape[-2]):
         row = row_of(c, i)
-        before, new = _started(row, S), c.v[..., i, :]
+        before, new = started(row, S), c.v[..., i, :]
         if c.beta is not None:
             new = new - einsum("...np,...n->...p", before, c.k[..., i, :])
             A = einsum("...jn,...n->...j", row.keys[..., :i, :], c.k[..., i, :])
-            new = new - _summed(A, _written(row, u))
+            new = new - _summed(A, written_of(row, u))
             new = c.beta[..., i, None] * new
         new = np.broadcast_to(new, (*S.shape[:-2], S.shape[-1]))
         u = np.concatenate([u, new[..., None, :]], axis=-2)
         P = einsum("...jn,...n->...j", row.keys, c.q[..., i, :])
         read = einsum("...np,...n->...p", before, c.q[..., i, :])
-        y.append(read + _summed(P, _written(row, u)))
+        y.append(read + _summed(P, written_of(row, u)))
     if y:
-        S = before + einsum("...jn,...jp->...np", row.keys, _written(row, u))
+        S = before + einsum("...jn,...jp->...np", row.keys, written_of(row, u))
     return y, u, S

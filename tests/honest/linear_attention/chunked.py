@@ -1,6 +1,7 @@
 """Honest linear attention by chunks: loops over steps, whole matrices, chunks of given sizes."""
 
 from honest import Honest
+from honest.linear_attention.back_by_chunks import BackByChunks
 from honest.linear_attention.chunks import in_chunks
 from honest.linear_attention.steps import by_matrices, states_saved, turned_state
 from honest.recurrences import forms_of
@@ -30,6 +31,16 @@ def _implementations(op):
     ]
 
 
+def _by_rows(recurrence):
+    """Both directions chunk by chunk, in chunks of the size that is asked for."""
+    if "beta" not in recurrence.inputs:
+        return
+    made = BackByChunks(tuple(recurrence.inputs), "(l,n),(l,n),(l,p),(l,n)" in recurrence.signature)
+    pairs = recurrence.mirrors(made.run, made.back, lambda op: lambda f: f)
+    for op, pair in zip(recurrence.operators, pairs, strict=True):
+        yield Honest(op.name, "by_rows", pair.forward, pair.vjp)
+
+
 def _step(recurrence):
     """The step of the recurrence whose chunks these are."""
     return recurrence.same_as.step
@@ -37,5 +48,6 @@ def _step(recurrence):
 
 IMPLEMENTATIONS = [
     *(honest for r in CHUNKED for op in r.operators[:3] for honest in _implementations(op)),
+    *(honest for r in CHUNKED for honest in _by_rows(r)),
     *(honest for r in CHUNKED for honest in forms_of(r, _step(r))),
 ]
