@@ -67,7 +67,7 @@ class Columns:
     names: Sequence[str]
     keyed: bool  # a gate for each key
     floor: float = 0.0
-    chunked: bool = False  # Z and dZ may be sums whose terms cancel, and are multiplied before
+    chunked: bool = False  # products of sums are sums over pairs of steps
 
     def run(self, arguments, S0, resets, **_):
         """The bounds of the outputs, and the last state with those of its columns below it."""
@@ -172,19 +172,14 @@ class Columns:
         return found, _with_row(before, of_before)
 
     def _of_gate(self, Z, of_Z, dZ, of_dZ):
-        """The bound of Σ_p Z ∘ dZ for each key, or of its sum over all keys.
-
-        By chunks it is a sum over pairs of the terms of Z and of dZ. The bounds of both count all
-        that was ever added to them, so they are at least as large as these terms.
-        """
-        pairs = (of_Z * of_dZ).sum(-1)[..., None] if self.chunked else 0
+        """The bound of Σ_p Z ∘ dZ for each key, or of its sum over all keys."""
         if self.keyed:
-            return self._sum(Z, of_Z, dZ, of_dZ) + pairs
+            return self._sum(Z, of_Z, dZ, of_dZ)
         n, p = Z.shape[-2:]
         norms = of_Z * self._norm(dZ, -2) + of_dZ * self._norm(Z, -2)
         moduli = np.abs(Z * dZ).sum((-2, -1))
         total = norms.sum(-1) + (tree(n * p) + 1) * (moduli + n * p * self.floor)
-        return total[..., None] + pairs
+        return total[..., None] + self._pairs(of_Z, of_dZ)[..., None]
 
     def _product(self, x, size, S, e, more):
         """The bound of Sᵀ x, whose columns S have errors e; `more` has the roundings of a term."""
@@ -193,12 +188,21 @@ class Columns:
 
     def _sum(self, S, of_S, x, of_x):
         """The bound of Σ_p S_np x_p, entry by entry; a column's error is at most its norm."""
+        pairs = self._pairs(of_S, of_x)[..., None]
         if x.ndim < S.ndim:
             x = x[..., None, :]
         p = S.shape[-1]
         moduli = np.abs(S * x).sum(-1) + p * self.floor
         errors = (of_S[..., None, :] * np.abs(x) + np.abs(S) * of_x[..., None, :]).sum(-1)
-        return errors + (tree(p) + 1) * moduli
+        return errors + (tree(p) + 1) * moduli + pairs
+
+    def _pairs(self, of_S, of_x):
+        """What a sum over pairs of steps errs by more: it multiplies the terms of S by those of x.
+
+        The bounds of both count all that was ever added to them, so they are at least as large as
+        these terms, also where the terms cancel and both are 0.
+        """
+        return (of_S * of_x).sum(-1) if self.chunked else np.zeros(())
 
     def _reflected(self, k, beta):
         """‖I − β k kᵀ‖₂."""
