@@ -67,7 +67,7 @@ class Columns:
     names: Sequence[str]
     keyed: bool  # a gate for each key
     floor: float = 0.0
-    chunked: bool = False  # products of sums are sums over pairs of steps
+    chunked: bool = False  # sums over pairs of steps, and exponentials of sums of gates
 
     def run(self, arguments, S0, resets, **_):
         """The bounds of the outputs, and the last state with those of its columns below it."""
@@ -129,7 +129,7 @@ class Columns:
         Z, one = gates[..., None] * S, _one(state)
         strongest = gates.max(-1, initial=0)[..., None]
         of_Z = strongest * e + (EXPONENTIAL + 1) * self._size(Z)
-        of_Z = of_Z + one * self._size(Z * terms.log_g[..., t, :, None])
+        of_Z = of_Z + self._of_sums(one) * self._size(Z * terms.log_g[..., t, :, None])
         size = self._norm(k)
         r = v - einsum("...np,...n->...p", Z, k)
         own = self._product(k, size, Z, 0, 1 + one) + self._least(r) + one * self._least(v)
@@ -168,7 +168,7 @@ class Columns:
         before = gates[..., None] * dZ
         of_before = gates.max(-1, initial=0)[..., None] * of_dZ
         of_before = of_before + (EXPONENTIAL + 1) * self._size(before)
-        of_before = of_before + one * self._size(before * log_g[..., None])
+        of_before = of_before + self._of_sums(one) * self._size(before * log_g[..., None])
         return found, _with_row(before, of_before)
 
     def _of_gate(self, Z, of_Z, dZ, of_dZ):
@@ -204,13 +204,20 @@ class Columns:
         """
         return (of_S * of_x).sum(-1) if self.chunked else np.zeros(())
 
+    def _of_sums(self, one):
+        """Whether exponents err by a rounding: inputs in K1, and in chunks the sums of gates."""
+        return 1 if self.chunked else one
+
     def _reflected(self, k, beta):
         """‖I − β k kᵀ‖₂."""
         return np.maximum(1, np.abs(1 - beta * (k**2).sum(-1)[..., None]))
 
     def _norm(self, x, axis=-1):
         """‖x‖₂ along an axis; along the last one it stays with length 1."""
-        return np.sqrt((x**2).sum(axis, keepdims=axis == -1))
+        largest = np.abs(x).max(axis, keepdims=True, initial=0)
+        scale = np.where((largest > 0) & np.isfinite(largest), largest, 1)  # 1e-200² is 0
+        norm = scale * np.sqrt(((x / scale) ** 2).sum(axis, keepdims=True))
+        return norm if axis == -1 else norm.squeeze(axis)
 
     def _size(self, S):
         """The 2-norms of the columns, at least of numbers of the least size."""

@@ -13,6 +13,7 @@ from refssm.conformance.gauges.programs.arithmetic import product
 
 CHUNK = 16
 LONG = 512  # the longest chunk whose errors are counted
+NEXT = np.float32(1 + 2**-23)
 
 
 class StateRun(NamedTuple):
@@ -58,19 +59,22 @@ def by_steps(run: StateRun, X):
 def apart(run: StateRun, X):
     """What steps have written and what they have taken away, as two sums of up to 512 steps.
 
-    So a chunk adds: nothing is taken away from its sum before the end, and rounding errors of what
-    was written last as long. Those of a loop fade with the state.
+    So a chunk adds: its sums are of their own, beside the solution of its system. No later step
+    corrects their rounding errors, and nothing is taken away before the end. What was taken away
+    errs by a rounding more: a sum of a few terms may be exact by luck, and another one is not.
     """
     written, taken, found = X, np.zeros_like(X), []
     for t in range(run.k.shape[-2]):
         now = run.at(t)
-        if t % LONG == 0:
-            written, taken = written - taken, np.zeros_like(X)
-        decay = np.exp(now.g)[..., None]
-        written, taken = decay * written, decay * taken
-        omega = now.beta * (recalled(written, now.k) - recalled(taken, now.k))
-        written, taken = written + outer(now.b, now.c), taken + outer(now.k, omega)
-        found.append((written, taken))
+        if t and t % LONG == 0:
+            X = written = written - taken
+            taken = np.zeros_like(X)
+        decay, b, c = np.exp(now.g)[..., None], now.b, now.c
+        X = decay * X
+        omega = now.beta * recalled(X, now.k)
+        X = X - outer(now.k, omega) + outer(b, c)
+        written, taken = decay * written + outer(b, c), decay * taken + outer(now.k, omega)
+        found.append((written, NEXT * taken))
     return tuple(np.stack(parts, axis=-3) for parts in zip(*found, strict=True))
 
 
