@@ -206,20 +206,20 @@ def test_bounds_of_columns_do_not_grow_with_unit_keys(name):
 @pytest.mark.parametrize("name", [*OF])
 def test_bounds_of_columns_hold_for_single_precision(name):
     op = OF[name][0].operators[OF[name][1]]
-    arrays = _small(op)
+    arrays, statics = _small(op), dict.fromkeys(op.parameters, 4)
     wide = [x.astype(float) if x.dtype.kind == "f" else x for x in arrays]
-    exact = op.reference(*wide)
+    exact = op.reference(*wide, **statics)
     exact = exact if isinstance(exact, tuple) else (exact,)
-    found = op.reference(*arrays)
+    found = op.reference(*arrays, **statics)
     found = found if isinstance(found, tuple) else (found,)
-    gauged = of_columns(TrackedCall(op, arrays, {}, 2.0**-24, 0.0))
+    gauged = of_columns(TrackedCall(op, arrays, statics, 2.0**-24, 0.0))
     for y, wanted, gauge in zip(found, exact, gauged, strict=True):
         assert (np.abs(y - wanted) <= 2.0**-24 * gauge.k0).all()
     cotangents = [np.ones_like(y) for y in found]
-    wanted = op.bare_vjp(*(c.astype(float) for c in cotangents), *wide)
-    gradients = op.bare_vjp(*cotangents, *arrays)
+    wanted = op.bare_vjp(*(c.astype(float) for c in cotangents), *wide, **statics)
+    gradients = op.bare_vjp(*cotangents, *arrays, **statics)
     gauged = of_columns_gradients(
-        TrackedCall(op, [*cotangents, *arrays], {}, 2.0**-24, 0.0), op.bare_vjp
+        TrackedCall(op, [*cotangents, *arrays], statics, 2.0**-24, 0.0), op.bare_vjp
     )
     pairs = [(g, w) for g, w in zip(gradients, wanted, strict=True) if w is not None]
     for (g, w), gauge in zip(pairs, gauged, strict=True):

@@ -119,6 +119,7 @@ OF = {
     ("gated_delta_rule", "gated_delta_step"): OF_HEADS,
     ("delta_rule", "delta_step"): OF_HEADS,
 }
+CHUNKED = ("_chunked", "_chunked_stateful", "_chunked_packed")
 
 
 def _rates(rng, shape):
@@ -144,9 +145,13 @@ PRESETS = {
     **{
         name: presets
         for (scan, step), presets in OF.items()
-        for name in (*(f"{scan}{form}" for form in FORMS), step)
+        for name in (*(f"{scan}{form}" for form in (*FORMS, *CHUNKED)), step)
     },
-    **{f"{scan}_packed_stateful": without("S0", presets) for (scan, _), presets in OF.items()},
+    **{
+        f"{scan}{kind}_packed_stateful": without("S0", presets)
+        for (scan, _), presets in OF.items()
+        for kind in ("", "_chunked")
+    },
     "gated_delta_gates": GATES_OF_HEADS,
     "kimi_gates": GATES_OF_KEYS,
     "kimi_gates_bounded": GATES_OF_KEYS,

@@ -21,6 +21,12 @@ def _ssd(x: Letters, c: int) -> float:
     return c * x["l"] * (x["chunk"] * (x["n"] + x["p"]) + 4 * x["n"] * x["p"])
 
 
+def _delta(x: Letters, c: int) -> float:
+    """Half of four c×c tiles a chunk: two of scores, the system, what queries see of it; and three
+    products with the state."""
+    return c * x["l"] * (2 * x["chunk"] * (x["n"] + x["p"]) + 6 * x["n"] * x["p"])
+
+
 def _selective(x: Letters, c: int) -> float:
     """dt A, its exponential, times x; (dt u) B, plus; C x, plus."""
     return c * x["l"] * (7 * x["n"] + 1)
@@ -63,6 +69,9 @@ _FORMULAS: dict[str, Formula] = {
     "delta_rule": lambda x, c: 6 * x["l"] * x["n"] * x["p"],
     "gated_delta_rule": lambda x, c: 7 * x["l"] * x["n"] * x["p"],
     "kimi_delta_rule": lambda x, c: 7 * x["l"] * x["n"] * x["p"],
+    "delta_rule_chunked": _delta,
+    "gated_delta_rule_chunked": _delta,
+    "kimi_delta_rule_chunked": _delta,
     "short_convolution": lambda x, c: 2 * c * x["l"] * x["t"],
     "causal_conv1d": lambda x, c: c * x["l"] * (2 * x["t"] + 6),
     "rms_norm_gated": lambda x, c: 11 * x["n"],

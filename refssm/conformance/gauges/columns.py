@@ -28,6 +28,7 @@ from refssm._numerics.broadcasting import unbroadcast, with_batch
 from refssm._numerics.contraction import einsum
 from refssm.conformance.gauges.gauge import Gauge, Gauges, TrackedCall, wide
 from refssm.conformance.gauges.rules import tree
+from refssm.linear_attention.chunked import DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED
 from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.kimi import KIMI
@@ -66,6 +67,7 @@ class Columns:
     names: Sequence[str]
     keyed: bool  # a gate for each key
     floor: float = 0.0
+    chunked: bool = False  # sums over pairs of steps, and exponentials of sums of gates
 
     def run(self, arguments, S0, resets, **_):
         """The bounds of the outputs, and the last state with those of its columns below it."""
@@ -127,7 +129,7 @@ class Columns:
         Z, one = gates[..., None] * S, _one(state)
         strongest = gates.max(-1, initial=0)[..., None]
         of_Z = strongest * e + (EXPONENTIAL + 1) * self._size(Z)
-        of_Z = of_Z + one * self._size(Z * terms.log_g[..., t, :, None])
+        of_Z = of_Z + self._of_sums(one) * self._size(Z * terms.log_g[..., t, :, None])
         size = self._norm(k)
         r = v - einsum("...np,...n->...p", Z, k)
         own = self._product(k, size, Z, 0, 1 + one) + self._least(r) + one * self._least(v)
@@ -166,7 +168,7 @@ class Columns:
         before = gates[..., None] * dZ
         of_before = gates.max(-1, initial=0)[..., None] * of_dZ
         of_before = of_before + (EXPONENTIAL + 1) * self._size(before)
-        of_before = of_before + one * self._size(before * log_g[..., None])
+        of_before = of_before + self._of_sums(one) * self._size(before * log_g[..., None])
         return found, _with_row(before, of_before)
 
     def _of_gate(self, Z, of_Z, dZ, of_dZ):
@@ -177,7 +179,7 @@ class Columns:
         norms = of_Z * self._norm(dZ, -2) + of_dZ * self._norm(Z, -2)
         moduli = np.abs(Z * dZ).sum((-2, -1))
         total = norms.sum(-1) + (tree(n * p) + 1) * (moduli + n * p * self.floor)
-        return total[..., None]
+        return total[..., None] + self._pairs(of_Z, of_dZ)[..., None]
 
     def _product(self, x, size, S, e, more):
         """The bound of Sᵀ x, whose columns S have errors e; `more` has the roundings of a term."""
@@ -186,12 +188,25 @@ class Columns:
 
     def _sum(self, S, of_S, x, of_x):
         """The bound of Σ_p S_np x_p, entry by entry; a column's error is at most its norm."""
+        pairs = self._pairs(of_S, of_x)[..., None]
         if x.ndim < S.ndim:
             x = x[..., None, :]
         p = S.shape[-1]
         moduli = np.abs(S * x).sum(-1) + p * self.floor
         errors = (of_S[..., None, :] * np.abs(x) + np.abs(S) * of_x[..., None, :]).sum(-1)
-        return errors + (tree(p) + 1) * moduli
+        return errors + (tree(p) + 1) * moduli + pairs
+
+    def _pairs(self, of_S, of_x):
+        """What a sum over pairs of steps errs by more: it multiplies the terms of S by those of x.
+
+        The bounds of both count all that was ever added to them, so they are at least as large as
+        these terms, also where the terms cancel and both are 0.
+        """
+        return (of_S * of_x).sum(-1) if self.chunked else np.zeros(())
+
+    def _of_sums(self, one):
+        """Whether exponents err by a rounding: inputs in K1, and in chunks the sums of gates."""
+        return 1 if self.chunked else one
 
     def _reflected(self, k, beta):
         """‖I − β k kᵀ‖₂."""
@@ -199,7 +214,10 @@ class Columns:
 
     def _norm(self, x, axis=-1):
         """‖x‖₂ along an axis; along the last one it stays with length 1."""
-        return np.sqrt((x**2).sum(axis, keepdims=axis == -1))
+        largest = np.abs(x).max(axis, keepdims=True, initial=0)
+        scale = np.where((largest > 0) & np.isfinite(largest), largest, 1)  # 1e-200² is 0
+        norm = scale * np.sqrt(((x / scale) ** 2).sum(axis, keepdims=True))
+        return norm if axis == -1 else norm.squeeze(axis)
 
     def _size(self, S):
         """The 2-norms of the columns, at least of numbers of the least size."""
@@ -241,7 +259,7 @@ def _with_row(S, e):
     return np.concatenate([S, e], axis=-2)
 
 
-RECURRENCES = (DELTA, GATED_DELTA, KIMI)
+RECURRENCES = (DELTA, GATED_DELTA, KIMI, DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED)
 OF = {op.name: (recurrence, j) for recurrence in RECURRENCES
       for j, op in enumerate(recurrence.operators)}  # fmt: skip
 
@@ -250,12 +268,12 @@ def columns_of(recurrence: Recurrence, floor: float) -> Columns:
     """The bounds of a recurrence whose arguments are named as here."""
     dims = dict(zip(recurrence.inputs, recurrence.operators[0].input_dims, strict=True))
     keyed = len(dims.get("log_g", ())) > 1
-    return Columns([*recurrence.inputs], keyed, floor)
+    return Columns([*recurrence.inputs], keyed, floor, chunked=recurrence.same_as is not None)
 
 
 def of_columns(call: TrackedCall) -> Gauges:
     """One gauge for each output."""
-    values = call.values or several(_run(call.op.reference, call))
+    values = call.values or several(_run(call.op.definition or call.op.reference, call))
     names = [f"{name}->" for name in call.op.outputs]
     return _gauges(call, values, names, lambda pair: pair.forward)
 

@@ -288,7 +288,7 @@ def exact_program(op: Operator) -> Callable:
 
     It may take fewer operations: the attention form of SSD is quadratic in the length.
     """
-    return (op.definition if op.contract is TRACED else None) or op.reference
+    return (op.definition if op.contract in (TRACED, COLUMNS) else None) or op.reference
 
 
 def _traced_by_definition(call: TrackedCall) -> Gauges:

@@ -91,3 +91,39 @@ def _rest(q, k, v, *_):
     _,
     kimi_delta_step,
 ) = forms(_recurrence(["log_g", "beta"]), "11111", _rest)
+(
+    gated_linear_recurrence_chunked,
+    gated_linear_recurrence_chunked_stateful,
+    gated_linear_recurrence_chunked_packed,
+    gated_linear_recurrence_chunked_packed_stateful,
+    _,
+    _,
+    _,
+) = forms(_recurrence(["log_g"]), "1111", _rest)
+(
+    delta_rule_chunked,
+    delta_rule_chunked_stateful,
+    delta_rule_chunked_packed,
+    delta_rule_chunked_packed_stateful,
+    _,
+    _,
+    _,
+) = forms(_recurrence(["beta"]), "1111", _rest)
+(
+    gated_delta_rule_chunked,
+    gated_delta_rule_chunked_stateful,
+    gated_delta_rule_chunked_packed,
+    gated_delta_rule_chunked_packed_stateful,
+    _,
+    _,
+    _,
+) = forms(_recurrence(["log_g", "beta"]), "11111", _rest)
+(
+    kimi_delta_rule_chunked,
+    kimi_delta_rule_chunked_stateful,
+    kimi_delta_rule_chunked_packed,
+    kimi_delta_rule_chunked_packed_stateful,
+    _,
+    _,
+    _,
+) = forms(_recurrence(["log_g", "beta"]), "11111", _rest)

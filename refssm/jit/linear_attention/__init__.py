@@ -1,6 +1,7 @@
 """Numba mirrors of refssm.linear_attention; compiled at the first call."""
 
 from refssm._declaration.names import export
+from refssm.jit.linear_attention.chunked import *
 from refssm.jit.linear_attention.gates import *
 from refssm.jit.linear_attention.mirrors import *
 

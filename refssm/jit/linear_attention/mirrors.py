@@ -16,7 +16,7 @@ from refssm.linear_attention.kimi import KIMI
 from refssm.scan.blocks import no_resets
 
 
-class _Kernels:
+class Kernels:
     """`run` and `back` of one recurrence."""
 
     def __init__(self, scan, scan_back, names: tuple[str, ...], keyed: bool):
@@ -68,10 +68,15 @@ class _Kernels:
         return given, rest if S0 is None else S0, resets
 
 
-def _mirrors(recurrence):
+def kernels_of(recurrence) -> Kernels:
+    """`run` and `back` of a recurrence, by its arguments."""
     dims = dict(zip(recurrence.inputs, recurrence.operators[0].input_dims, strict=True))
     kernels = (delta_scan, delta_back) if "beta" in dims else (linear_scan, linear_back)
-    made = _Kernels(*kernels, tuple(dims), len(dims.get("log_g", ())) > 1)
+    return Kernels(*kernels, tuple(dims), len(dims.get("log_g", ())) > 1)
+
+
+def _mirrors(recurrence):
+    made = kernels_of(recurrence)
     return recurrence.mirrors(made.run, made.back, mirror)
 
 

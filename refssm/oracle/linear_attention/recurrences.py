@@ -76,3 +76,35 @@ def _rest(q, k, v, *_):
     kimi_delta_rule_states,
     _,
 ) = forms(kimi_delta_step, "11111", _rest)
+(
+    gated_linear_recurrence_chunked,
+    gated_linear_recurrence_chunked_stateful,
+    gated_linear_recurrence_chunked_packed,
+    gated_linear_recurrence_chunked_packed_stateful,
+    _,
+    _,
+) = forms(gated_linear_step, "1111", _rest)
+(
+    delta_rule_chunked,
+    delta_rule_chunked_stateful,
+    delta_rule_chunked_packed,
+    delta_rule_chunked_packed_stateful,
+    _,
+    _,
+) = forms(delta_step, "1111", _rest)
+(
+    gated_delta_rule_chunked,
+    gated_delta_rule_chunked_stateful,
+    gated_delta_rule_chunked_packed,
+    gated_delta_rule_chunked_packed_stateful,
+    _,
+    _,
+) = forms(gated_delta_step, "11111", _rest)
+(
+    kimi_delta_rule_chunked,
+    kimi_delta_rule_chunked_stateful,
+    kimi_delta_rule_chunked_packed,
+    kimi_delta_rule_chunked_packed_stateful,
+    _,
+    _,
+) = forms(kimi_delta_step, "11111", _rest)

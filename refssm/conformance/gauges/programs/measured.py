@@ -364,8 +364,9 @@ def _units(found: list[np.ndarray], wanted, value, axes, longest) -> np.ndarray 
     spread = np.log2(2 * longest) * np.sqrt((np.abs(value) ** 2).mean(axes, keepdims=True))
     k0 = np.maximum.reduce([spread, *(e / SINGLE for e in (*errors, moved))]).astype(float)
     k0 = np.exp2(np.ceil(np.log2(np.maximum(k0, np.finfo(float).tiny))))
-    # programs that never err say nothing about others: one that rounds once more is right
-    return np.where(np.maximum.reduce([*errors, moved]) > 0, k0, np.inf)
+    # programs that never err say nothing about others: one that rounds once more is right; nor do
+    # errors that single precision cannot hold, where the slice is 0 and what it is made of small
+    return np.where(np.maximum.reduce([*errors, moved]) > SMALLEST * SINGLE, k0, np.inf)
 
 
 def _of_gradients(call: TrackedCall) -> bool:

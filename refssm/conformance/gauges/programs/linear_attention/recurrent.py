@@ -1,4 +1,4 @@
-"""Programs of delta rules: by steps, in chunks by a triangular system, in blocks of time, doubled.
+"""Programs of delta rules: by steps, in chunks by a triangular system, in blocks, doubled, apart.
 
 States and their cotangents are runs of one kind, X_t = (I − β_t k_t k_tᵀ) diag(e^{g_t}) X_{t−1} +
 b_t c_tᵀ: a way to compute all of them is a program of each form, forward and back. A reset is a
@@ -16,6 +16,7 @@ from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.gauges.columns import RECURRENCES
 from refssm.conformance.gauges.programs.linear_attention.states import (
     StateRun,
+    apart,
     by_steps,
     doubled,
     in_blocks,
@@ -23,6 +24,7 @@ from refssm.conformance.gauges.programs.linear_attention.states import (
     outer,
     recalled,
 )
+from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
 
 DENSE = 2**27  # multiplications of whole matrices that a case may take
 MOST = 2**24  # states at all times, on all copies
@@ -38,31 +40,38 @@ class ByAllStates:
     def run(self, arguments, S0, resets, **_):
         """The outputs and the last state."""
         q, _, v, *_ = self._given(arguments)
-        S, start = self._states(arguments, S0, resets)
+        states, start = self._states(arguments, S0, resets)
         if not v.shape[-2]:
             return np.zeros((*start.shape[:-2], 0, v.shape[-1]), v.dtype), start
-        return (S * q[..., None]).sum(-2), S[..., -1, :, :]
+        return _difference([recalled(S, q) for S in states]), _difference(states)[..., -1, :, :]
 
     def back(self, cotangents, arguments, S0, resets, **_):
-        """The gradients, from all states and all their cotangents."""
+        """The gradients, from all states and all their cotangents.
+
+        Products of a state and a cotangent are made of their parts, and then added: a sum over
+        pairs of steps multiplies before anything cancels.
+        """
         q, k, v, g, beta = self._given(arguments)
-        S, start = self._states(arguments, S0, resets)
+        states, start = self._states(arguments, S0, resets)
         dy, dS = (*cotangents, np.zeros_like(start))[:2]
         if not v.shape[-2]:
             return *(np.zeros_like(x) for x in arguments), dS
         none = _cleared(resets, g)
-        before = np.concatenate([start[..., None, :, :], S[..., :-1, :, :]], axis=-3)
-        Z = np.exp(none)[..., None] * before
+        decay = np.exp(none)[..., None]
+        Z = [decay * x for x in _moved(states, start, later=False)]
         H = self._cotangents(q, k, none, beta, dy, dS)
-        r, w = v - recalled(Z, k), recalled(H, k)
+        r, w = (_difference([recalled(x, k) for x in parts]) for parts in (Z, H))
+        r = v - r
         dv = beta * w
-        dZ = H - outer(k, dv)
-        dq = (S * dy[..., None, :]).sum(-1)
-        dk = beta * ((H * r[..., None, :]).sum(-1) - (Z * w[..., None, :]).sum(-1))
-        dlog_g = Z * dZ
-        dlog_g = dlog_g.sum(-1) if self.keyed else dlog_g.sum((-1, -2))
-        found = {"q": dq, "k": dk, "v": dv, "log_g": dlog_g, "beta": (r * w).sum(-1)}
-        dS0 = np.exp(none[..., 0, :])[..., None] * dZ[..., 0, :, :]
+        taken = outer(k, dv)
+        dZ = [H[0], H[1] + taken] if H[1:] else [H[0] - taken]
+        dq = _difference([(S * dy[..., None, :]).sum(-1) for S in states])
+        whole_Z, whole_H = _difference(Z), _difference(H)
+        dk = beta * ((whole_H * r[..., None, :]).sum(-1) - (whole_Z * w[..., None, :]).sum(-1))
+        axes = -1 if self.keyed else (-1, -2)
+        of_parts = [_difference([(x * d).sum(axes) for x in Z]) for d in dZ]
+        found = {"q": dq, "k": dk, "v": dv, "log_g": _difference(of_parts), "beta": (r * w).sum(-1)}
+        dS0 = decay[..., 0, :, :] * (whole_H - taken)[..., 0, :, :]
         gradients = (*(found[name] for name in self.names), dS0)
         return unbroadcast_each(gradients, (*arguments, start if S0 is None else S0))
 
@@ -71,9 +80,9 @@ class ByAllStates:
         later = np.concatenate([g[..., 1:, :], np.zeros_like(g[..., :1, :])], axis=-2)
         b = q - beta * k * (k * q).sum(-1, keepdims=True)
         turned = (np.flip(x, axis=-2) for x in (k, beta, later, b, dy))
-        D = np.flip(self.scan(StateRun(*turned), dS), axis=-3)
-        after = np.concatenate([D[..., 1:, :, :], dS[..., None, :, :]], axis=-3)
-        return np.exp(later)[..., None] * after + outer(q, dy)
+        D = [np.flip(x, axis=-3) for x in _parts(self.scan(StateRun(*turned), dS))]
+        first, *others = (np.exp(later)[..., None] * x for x in _moved(D, dS, later=True))
+        return [first + outer(q, dy), *others]
 
     def _given(self, arguments):
         """q, k, v, g and beta, the last two with an axis of keys."""
@@ -91,8 +100,29 @@ class ByAllStates:
         shape = (*np.broadcast_shapes(*shapes), k.shape[-1], v.shape[-1])
         start = np.zeros_like(k, shape=shape) if S0 is None else np.broadcast_to(S0, shape)
         if not v.shape[-2]:
-            return start[..., None, :, :], start
-        return self.scan(StateRun(k, beta, _cleared(resets, g), beta * k, v), start), start
+            return [start[..., None, :, :]], start
+        run = StateRun(k, beta, _cleared(resets, g), beta * k, v)
+        return _parts(self.scan(run, start)), start
+
+
+def _parts(found):
+    """The states as a list of one array, or of two whose difference they are."""
+    return [*found] if isinstance(found, tuple) else [found]
+
+
+def _difference(parts):
+    """What was written less what was taken away, or the one part there is."""
+    return parts[0] - parts[1] if parts[1:] else parts[0]
+
+
+def _moved(parts, end, *, later):
+    """The parts one step later or earlier; `end` comes in at the end, of which nothing is taken."""
+    found = []
+    for x, edge in zip(parts, (end, np.zeros_like(end)), strict=False):
+        edge = edge[..., None, :, :]
+        both = [x[..., 1:, :, :], edge] if later else [edge, x[..., :-1, :, :]]
+        found.append(np.concatenate(both, axis=-3))
+    return found
 
 
 def _cleared(resets, g):
@@ -116,13 +146,16 @@ def _fitting(op, program: Callable, scan: Callable, cotangents: int) -> Callable
 
 
 WAYS = {"by_steps": by_steps, "in_chunks": in_chunks, "in_blocks": in_blocks, "doubled": doubled}
+# in place of blocks from rest: they err less than two sums that a chunk's end subtracts
+BY_CHUNKS = {"by_steps": by_steps, "in_chunks": in_chunks, "doubled": doubled, "apart": apart}
 
 
 def _programs(gradient: bool) -> dict[str, dict[str, Callable]]:
     """By operator and way, its programs or those of its VJP."""
     found: dict[str, dict[str, Callable]] = {}
     for recurrence in RECURRENCES:
-        for name, scan in WAYS.items():
+        ways = BY_CHUNKS if recurrence.same_as else WAYS
+        for name, scan in ways.items():
             way = ByAllStates(scan, recurrence)
             pairs = recurrence.mirrors(way.run, way.back, lambda op: lambda f: f)
             for op, pair in zip(recurrence.operators, pairs, strict=True):
@@ -131,4 +164,13 @@ def _programs(gradient: bool) -> dict[str, dict[str, Callable]]:
     return found
 
 
+def _defined(op) -> dict[str, Callable]:
+    """The form by steps, and that by chunks: one exponential for a step, and one for a pair.
+
+    The rounding of one decay, the same in all steps, is that of the state so many times over.
+    """
+    return {"by_steps": lambda *arrays, chunk: op.definition(*arrays), "by_chunks": op.reference}
+
+
 OUTPUTS, GRADIENTS = _programs(gradient=False), _programs(gradient=True)
+OUTPUTS |= {op.name: _defined(op) for op in GATED_LINEAR_CHUNKED.operators}

@@ -1,7 +1,7 @@
-"""All states of a delta rule: by steps, in chunks by a triangular system, in blocks, doubled.
+"""All states of a delta rule: by steps, in chunks (a triangular system), in blocks, doubled, apart.
 
 States and their cotangents are runs of one kind, X_t = (I − β_t k_t k_tᵀ) diag(e^{g_t}) X_{t−1} +
-b_t c_tᵀ. A reset is a gate of −∞.
+b_t c_tᵀ. A reset is a gate of −∞. `apart` returns two arrays, whose difference the states are.
 """
 
 from math import ceil, sqrt
@@ -12,6 +12,8 @@ import numpy as np
 from refssm.conformance.gauges.programs.arithmetic import product
 
 CHUNK = 16
+LONG = 512  # the longest chunk whose errors are counted
+NEXT = np.float32(1 + 2**-23)
 
 
 class StateRun(NamedTuple):
@@ -52,6 +54,28 @@ def by_steps(run: StateRun, X):
         X = _applied(now, X) + outer(now.b, now.c)
         found.append(X)
     return np.stack(found, axis=-3)
+
+
+def apart(run: StateRun, X):
+    """What steps have written and what they have taken away, as two sums of up to 512 steps.
+
+    So a chunk adds: its sums are of their own, beside the solution of its system. No later step
+    corrects their rounding errors, and nothing is taken away before the end. What was taken away
+    errs by a rounding more: a sum of a few terms may be exact by luck, and another one is not.
+    """
+    written, taken, found = X, np.zeros_like(X), []
+    for t in range(run.k.shape[-2]):
+        now = run.at(t)
+        if t and t % LONG == 0:
+            X = written = written - taken
+            taken = np.zeros_like(X)
+        decay, b, c = np.exp(now.g)[..., None], now.b, now.c
+        X = decay * X
+        omega = now.beta * recalled(X, now.k)
+        X = X - outer(now.k, omega) + outer(b, c)
+        written, taken = decay * written + outer(b, c), decay * taken + outer(now.k, omega)
+        found.append((written, NEXT * taken))
+    return tuple(np.stack(parts, axis=-3) for parts in zip(*found, strict=True))
 
 
 def in_blocks(run: StateRun, X):
