@@ -1,0 +1,71 @@
+"""What a delta rule by chunks may err by: sums that no later step corrects."""
+
+import numpy as np
+import pytest
+from honest.linear_attention.chunked import IMPLEMENTATIONS
+
+from refssm.catalog import named
+from refssm.conformance.gauges.columns import Columns
+from refssm.conformance.gauges.contracts import bounds
+from refssm.conformance.gauges.programs.measured import SINGLE, SMALLEST, _units
+from refssm.oracle import evaluate
+
+UNIT = 2.0**-53
+KEY = -127 / 128  # βk² is near 1, so that a step leaves a 64th of the state or less
+BETA = [1.1733235803169864, 1.0, 0.8686861999243778, 0.0, 2.0, 1.0, 2.0, 0.0, 1.0, 0.0, 2.0]
+BETA += [0.7753412825159409, 0.0, 1.0, 0.010882186129799902, 0.0, 0.7753412825159409]
+BETA += [0.9900522337838569, 1.0, 0.40570305557371855, 1.0, 0.7753412825159409, 0.0, 1.0]
+BETA += [0.4131631066572834, 2.0, 1.0, 2.0, 0.0, 1.0, 1.0, 0.0, 0.7753412825159409]
+
+
+def by_rows(name):
+    """Values and gradients chunk by chunk."""
+    return next(h for h in IMPLEMENTATIONS if h.op == name and h.name == "by_rows")
+
+
+def ratios(gauges, found, wanted):
+    """|error| in units of the bound u·K0, the largest of each result."""
+    pairs = zip(gauges, found, wanted, strict=True)
+    return [float((np.abs(y - w) / (UNIT * g.k0)).max()) for g, y, w in pairs]
+
+
+@pytest.mark.parametrize("slope", [1.0, 0.37])
+def test_a_chunk_may_keep_the_rounding_errors_of_what_it_takes_away(slope):
+    op, l = named("delta_rule_chunked_stateful"), len(BETA)
+    k, zeros, beta = np.full((l, 1), KEY), np.zeros((l, 1)), np.array(BETA)
+    arrays = [zeros, np.full((1, 1), slope), zeros, k, zeros + 0.9, beta, np.ones((1, 1))]
+    gauges = bounds(op, arrays, {"chunk": 64}, op.bare_vjp, unit=UNIT, floor=1e-300)
+    wanted = op.bare_vjp(*(a.astype(np.longdouble) for a in arrays), chunk=64)
+    found = by_rows(op.name).vjp(*arrays, chunk=64)
+    assert max(ratios(gauges, found, wanted)) < 16
+    of_steps = named("delta_rule_stateful")
+    tight = bounds(of_steps, arrays, {}, of_steps.bare_vjp, unit=UNIT, floor=1e-300)
+    assert max(ratios(tight, found, wanted)) > 1e6  # and a loop may not
+
+
+def test_the_exponent_of_a_sum_of_gates_may_err_by_a_rounding():
+    op, l = named("gated_delta_rule_chunked"), 40
+    ones, k = np.ones((l, 1)), np.zeros((l, 1))
+    k[0] = 1.0
+    log_g = np.full(l, -16.7)
+    arrays = [ones, k, ones, log_g, np.ones(l)]
+    (gauge,) = bounds(op, arrays, {"chunk": 64}, None, unit=UNIT, floor=1e-300)
+    (y,) = evaluate(op, *arrays, chunk=64)
+    assert (gauge.k0 >= 16.7 * np.arange(l)[:, None] * np.abs(y)).all()
+    found = by_rows(op.name).forward(*arrays, chunk=64)
+    assert max(ratios([gauge], [found], [y])) < 16
+
+
+def test_the_norm_of_a_column_does_not_underflow():
+    x = np.array([[3e-200, 4e-200]])
+    assert Columns([], keyed=False)._norm(x) == pytest.approx(5e-200, rel=1e-15)
+    assert Columns([], keyed=False)._norm(np.array([0.0, 0.0])) == 0
+    assert np.isnan(Columns([], keyed=False)._norm(np.array([np.nan, 1.0]))).all()
+
+
+@pytest.mark.parametrize(("size", "says_nothing"), [(1e-60, True), (1e-20, False)])
+def test_errors_that_single_precision_cannot_hold_say_nothing(size, says_nothing):
+    wanted, found = np.array([[0.0], [size]]), np.zeros((2, 1))
+    k0 = _units([found], wanted, np.zeros(1), (-1,), 1)
+    assert np.isinf(k0).all() == says_nothing
+    assert (size > SMALLEST * SINGLE) != says_nothing
