@@ -15,6 +15,7 @@ from refssm._declaration.recurrence import Recurrence
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.conformance.gauges.columns import RECURRENCES
 from refssm.conformance.gauges.programs.linear_attention.states import (
+    CHUNK,
     StateRun,
     apart,
     by_steps,
@@ -165,11 +166,15 @@ def _programs(gradient: bool) -> dict[str, dict[str, Callable]]:
 
 
 def _defined(op) -> dict[str, Callable]:
-    """The form by steps, and that by chunks: one exponential for a step, and one for a pair.
+    """The form by steps, and those by chunks: one exponential for a step, and one for a pair.
 
     The rounding of one decay, the same in all steps, is that of the state so many times over.
     """
-    return {"by_steps": lambda *arrays, chunk: op.definition(*arrays), "by_chunks": op.reference}
+    return {
+        "by_steps": lambda *arrays, chunk: op.definition(*arrays),
+        "in_chunks": lambda *arrays, chunk: op.reference(*arrays, chunk=CHUNK),
+        "in_its_chunks": op.reference,
+    }
 
 
 OUTPUTS, GRADIENTS = _programs(gradient=False), _programs(gradient=True)
