@@ -7,6 +7,7 @@ from honest.linear_attention.chunked import IMPLEMENTATIONS
 from refssm.catalog import named
 from refssm.conformance.gauges.columns import Columns
 from refssm.conformance.gauges.contracts import bounds
+from refssm.conformance.gauges.programs.linear_attention.states import NEXT, StateRun, apart
 from refssm.conformance.gauges.programs.measured import SINGLE, SMALLEST, _units
 from refssm.oracle import evaluate
 
@@ -41,6 +42,13 @@ def test_a_chunk_may_keep_the_rounding_errors_of_what_it_takes_away(slope):
     of_steps = named("delta_rule_stateful")
     tight = bounds(of_steps, arrays, {}, of_steps.bare_vjp, unit=UNIT, floor=1e-300)
     assert max(ratios(tight, found, wanted)) > 1e6  # and a loop may not
+
+
+@pytest.mark.parametrize("start", [1, NEXT, 1 / NEXT])
+def test_what_is_taken_away_errs_to_the_side_where_it_shows(start):
+    one = np.ones((1, 1), np.float32)
+    written, taken = apart(StateRun(one, one, 0 * one, 0 * one, one), one * np.float32(start))
+    assert 2**-24 <= float(np.abs(written - taken).max()) <= 2**-22
 
 
 def test_the_exponent_of_a_sum_of_gates_may_err_by_a_rounding():

@@ -61,7 +61,8 @@ def apart(run: StateRun, X):
 
     So a chunk adds: its sums are of their own, beside the solution of its system. No later step
     corrects their rounding errors, and nothing is taken away before the end. What was taken away
-    errs by a rounding more: a sum of a few terms may be exact by luck, and another one is not.
+    errs by a rounding more, to the side where it shows: a sum of a few terms may be exact by luck,
+    and another one is not.
     """
     written, taken, found = X, np.zeros_like(X), []
     for t in range(run.k.shape[-2]):
@@ -74,8 +75,14 @@ def apart(run: StateRun, X):
         omega = now.beta * recalled(X, now.k)
         X = X - outer(now.k, omega) + outer(b, c)
         written, taken = decay * written + outer(b, c), decay * taken + outer(now.k, omega)
-        found.append((written, NEXT * taken))
+        found.append((written, _farther(written, taken)))
     return tuple(np.stack(parts, axis=-3) for parts in zip(*found, strict=True))
+
+
+def _farther(x, y):
+    """y with an error of a rounding, up or down, where it is farther from x."""
+    up, down = NEXT * y, y / NEXT
+    return np.where(np.abs(x - up) > np.abs(x - down), up, down)
 
 
 def in_blocks(run: StateRun, X):
