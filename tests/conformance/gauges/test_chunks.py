@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from honest.linear_attention.chunked import IMPLEMENTATIONS
 
-from refssm.catalog import named
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.gauges.columns import Columns
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.programs.linear_attention.states import NEXT, StateRun, apart
@@ -32,14 +32,16 @@ def ratios(gauges, found, wanted):
 
 @pytest.mark.parametrize("slope", [1.0, 0.37])
 def test_a_chunk_may_keep_the_rounding_errors_of_what_it_takes_away(slope):
-    op, l = named("delta_rule_chunked_stateful"), len(BETA)
+    op, l = operator_named("delta_rule_chunked_stateful"), len(BETA)
     k, zeros, beta = np.full((l, 1), KEY), np.zeros((l, 1)), np.array(BETA)
     arrays = [zeros, np.full((1, 1), slope), zeros, k, zeros + 0.9, beta, np.ones((1, 1))]
     gauges = bounds(op, arrays, {"chunk": 64}, op.bare_vjp, unit=UNIT, floor=1e-300)
     wanted = op.bare_vjp(*(a.astype(np.longdouble) for a in arrays), chunk=64)
-    found = by_rows(op.name).vjp(*arrays, chunk=64)
+    back = by_rows(op.name).vjp
+    assert back is not None
+    found = back(*arrays, chunk=64)
     assert max(ratios(gauges, found, wanted)) < 16
-    of_steps = named("delta_rule_stateful")
+    of_steps = operator_named("delta_rule_stateful")
     tight = bounds(of_steps, arrays, {}, of_steps.bare_vjp, unit=UNIT, floor=1e-300)
     assert max(ratios(tight, found, wanted)) > 1e6  # and a loop may not
 
@@ -52,7 +54,7 @@ def test_what_is_taken_away_errs_to_the_side_where_it_shows(start):
 
 
 def test_the_exponent_of_a_sum_of_gates_may_err_by_a_rounding():
-    op, l = named("gated_delta_rule_chunked"), 40
+    op, l = operator_named("gated_delta_rule_chunked"), 40
     ones, k = np.ones((l, 1)), np.zeros((l, 1))
     k[0] = 1.0
     log_g = np.full(l, -16.7)
@@ -66,7 +68,7 @@ def test_the_exponent_of_a_sum_of_gates_may_err_by_a_rounding():
 
 def test_the_norm_of_a_column_does_not_underflow():
     x = np.array([[3e-200, 4e-200]])
-    assert Columns([], keyed=False)._norm(x) == pytest.approx(5e-200, rel=1e-15)
+    assert Columns([], keyed=False)._norm(x).item() == pytest.approx(5e-200, rel=1e-15)
     assert Columns([], keyed=False)._norm(np.array([0.0, 0.0])) == 0
     assert np.isnan(Columns([], keyed=False)._norm(np.array([np.nan, 1.0]))).all()
 
@@ -75,5 +77,6 @@ def test_the_norm_of_a_column_does_not_underflow():
 def test_errors_that_single_precision_cannot_hold_say_nothing(size, says_nothing):
     wanted, found = np.array([[0.0], [size]]), np.zeros((2, 1))
     k0 = _units([found], wanted, np.zeros(1), (-1,), 1)
+    assert k0 is not None
     assert np.isinf(k0).all() == says_nothing
     assert (size > SMALLEST * SINGLE) != says_nothing
