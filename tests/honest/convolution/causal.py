@@ -92,12 +92,13 @@ def overlap_add(u, k):
 
 
 def torch_fft(u, k):
-    """By PyTorch's transform."""
+    """By PyTorch's transform, of a power of two: others lose digits (docs/findings.md)."""
     import torch
 
     l, common = u.shape[-1], np.result_type(u, k)
     u, k = (torch.from_numpy(np.array(x, common)) for x in (u, k))  # a copy: writable, contiguous
-    y = torch.fft.ifft(torch.fft.fft(u, 2 * l) * torch.fft.fft(k, 2 * l))[..., :l].numpy()
+    n = 1 << (2 * l - 1).bit_length()
+    y = torch.fft.ifft(torch.fft.fft(u, n) * torch.fft.fft(k, n))[..., :l].numpy()
     return y if np.dtype(common).kind == "c" else y.real
 
 
