@@ -46,11 +46,38 @@ def test_a_chunk_may_keep_the_rounding_errors_of_what_it_takes_away(slope):
     assert max(ratios(tight, found, wanted)) > 1e6  # and a loop may not
 
 
+def test_one_chunk_of_255_steps_keeps_the_errors_of_its_first_steps():
+    op, l = operator_named("delta_rule_chunked"), 255
+    k, beta = np.full((l, 1), -KEY), np.full(l, 1.0023)
+    early, late = (np.arange(l)[:, None] < 100), (np.arange(l)[:, None] > 200)
+    arrays = [a.astype(np.float32) for a in (late, k, np.where(early, 1e3, 1e-3), beta)]
+    (y,) = evaluate(op, *arrays, chunk=4096)
+    found = op.reference(*arrays, chunk=4096)
+    (gauge,) = bounds(op, arrays, {"chunk": 4096}, None, unit=2.0**-24, floor=1e-38)
+    assert (np.abs(found - y) <= 16 * 2.0**-24 * gauge.k0).all()
+    (short,) = bounds(op, arrays, {"chunk": 64}, None, unit=2.0**-24, floor=1e-38)
+    assert (np.abs(found - y) > 16 * 2.0**-24 * short.k0).any()  # of a chunk that nobody asked for
+
+
 @pytest.mark.parametrize("start", [1, NEXT, 1 / NEXT])
 def test_what_is_taken_away_errs_to_the_side_where_it_shows(start):
     one = np.ones((1, 1), np.float32)
     written, taken = apart(StateRun(one, one, 0 * one, 0 * one, one), one * np.float32(start))
     assert 2**-24 <= float(np.abs(written - taken).max()) <= 2**-22
+
+
+def test_a_product_of_two_states_that_are_0_errs_as_the_sums_that_cancel():
+    # with k = 1 and β = 1 nothing is left of a state: from both ends step 2 sees 0
+    l, beta = 5, np.array([0.3, 1.0, 0.4, 1.0, 0.3])
+    k, zeros, one = np.ones((l, 1)), np.zeros((l, 1)), np.ones((1, 1))
+    arrays = [zeros, one, zeros, k, zeros, beta, 43 * one]  # dy, dS, q, k, v, β, S0
+    op = operator_named("delta_rule_chunked_stateful")
+    _, of_k, *_ = bounds(op, arrays, {"chunk": 64}, op.bare_vjp, unit=UNIT, floor=1e-300)
+    assert of_k.value[2] == 0
+    assert of_k.k0[2] > 1
+    of_steps = operator_named("delta_rule_stateful")
+    _, of_k, *_ = bounds(of_steps, arrays, {}, of_steps.bare_vjp, unit=UNIT, floor=1e-300)
+    assert of_k.k0[2] < 1e-200
 
 
 def test_the_exponent_of_a_sum_of_gates_may_err_by_a_rounding():

@@ -38,29 +38,29 @@ class ByAllStates:
         dims = dict(zip(recurrence.inputs, recurrence.operators[0].input_dims, strict=True))
         self.scan, self.names, self.keyed = scan, [*dims], len(dims.get("log_g", ())) > 1
 
-    def run(self, arguments, S0, resets, **_):
+    def run(self, arguments, S0, resets, **statics):
         """The outputs and the last state."""
         q, _, v, *_ = self._given(arguments)
-        states, start = self._states(arguments, S0, resets)
+        states, start = self._states(arguments, S0, resets, statics)
         if not v.shape[-2]:
             return np.zeros((*start.shape[:-2], 0, v.shape[-1]), v.dtype), start
         return _difference([recalled(S, q) for S in states]), _difference(states)[..., -1, :, :]
 
-    def back(self, cotangents, arguments, S0, resets, **_):
+    def back(self, cotangents, arguments, S0, resets, **statics):
         """The gradients, from all states and all their cotangents.
 
         Products of a state and a cotangent are made of their parts, and then added: a sum over
         pairs of steps multiplies before anything cancels.
         """
         q, k, v, g, beta = self._given(arguments)
-        states, start = self._states(arguments, S0, resets)
+        states, start = self._states(arguments, S0, resets, statics)
         dy, dS = (*cotangents, np.zeros_like(start))[:2]
         if not v.shape[-2]:
             return *(np.zeros_like(x) for x in arguments), dS
         none = _cleared(resets, g)
         decay = np.exp(none)[..., None]
         Z = [decay * x for x in _moved(states, start, later=False)]
-        H = self._cotangents(q, k, none, beta, dy, dS)
+        H = self._cotangents(q, k, none, beta, dy, dS, statics)
         r, w = (_difference([recalled(x, k) for x in parts]) for parts in (Z, H))
         r = v - r
         dv = beta * w
@@ -76,12 +76,12 @@ class ByAllStates:
         gradients = (*(found[name] for name in self.names), dS0)
         return unbroadcast_each(gradients, (*arguments, start if S0 is None else S0))
 
-    def _cotangents(self, q, k, g, beta, dy, dS):
+    def _cotangents(self, q, k, g, beta, dy, dS, statics):
         """H_t = diag(e^{g_{t+1}}) D_{t+1} + q_t dy_tᵀ, from the scan of D in reverse time."""
         later = np.concatenate([g[..., 1:, :], np.zeros_like(g[..., :1, :])], axis=-2)
         b = q - beta * k * (k * q).sum(-1, keepdims=True)
         turned = (np.flip(x, axis=-2) for x in (k, beta, later, b, dy))
-        D = [np.flip(x, axis=-3) for x in _parts(self.scan(StateRun(*turned), dS))]
+        D = [np.flip(x, axis=-3) for x in _parts(self.scan(StateRun(*turned), dS, **statics))]
         first, *others = (np.exp(later)[..., None] * x for x in _moved(D, dS, later=True))
         return [first + outer(q, dy), *others]
 
@@ -92,7 +92,7 @@ class ByAllStates:
         g = given.get("log_g", np.zeros_like(k, shape=k.shape[:-1]))
         return given["q"], k, given["v"], g if self.keyed else g[..., None], beta
 
-    def _states(self, arguments, S0, resets):
+    def _states(self, arguments, S0, resets, statics):
         """All states and the one before them, with all leading axes."""
         q, k, v, g, beta = self._given(arguments)
         shapes = [x.shape[:-2] for x in (q, k, v, g, beta)]
@@ -103,7 +103,7 @@ class ByAllStates:
         if not v.shape[-2]:
             return [start[..., None, :, :]], start
         run = StateRun(k, beta, _cleared(resets, g), beta * k, v)
-        return _parts(self.scan(run, start)), start
+        return _parts(self.scan(run, start, **statics)), start
 
 
 def _parts(found):

@@ -12,7 +12,7 @@ import numpy as np
 from refssm.conformance.gauges.programs.arithmetic import product
 
 CHUNK = 16
-LONG = 128  # as long as chunks of kernels; twice as long ones err by less than the room above it
+LONG = 128  # steps of the longest chunks that kernels have, whatever size they are asked for
 NEXT = np.float32(1 + 2**-23)
 
 
@@ -46,7 +46,7 @@ def outer(b, c):
     return b[..., :, None] * c[..., None, :]
 
 
-def by_steps(run: StateRun, X):
+def by_steps(run: StateRun, X, **_):
     """One step after the other, each as it is defined: v − Sᵀ k first."""
     found = []
     for t in range(run.k.shape[-2]):
@@ -56,8 +56,8 @@ def by_steps(run: StateRun, X):
     return np.stack(found, axis=-3)
 
 
-def apart(run: StateRun, X):
-    """What steps have written and what they have taken away, as two sums of up to 128 steps.
+def apart(run: StateRun, X, *, chunk=0):
+    """What steps have written and what they have taken away: two sums of a chunk, or of 128 steps.
 
     So a chunk adds: its sums are of their own, beside the solution of its system. No later step
     corrects their rounding errors, and nothing is taken away before the end. What was taken away
@@ -67,7 +67,7 @@ def apart(run: StateRun, X):
     written, taken, found = X, np.zeros_like(X), []
     for t in range(run.k.shape[-2]):
         now = run.at(t)
-        if t and t % LONG == 0:
+        if t and t % max(chunk, LONG) == 0:
             X = written = written - taken
             taken = np.zeros_like(X)
         decay, b, c = np.exp(now.g)[..., None], now.b, now.c
@@ -85,7 +85,7 @@ def _farther(x, y):
     return np.where(np.abs(x - up) > np.abs(x - down), up, down)
 
 
-def in_blocks(run: StateRun, X):
+def in_blocks(run: StateRun, X, **_):
     """Blocks of √l steps side by side from rest; then the state before each block goes through."""
     l = run.k.shape[-2]
     size = ceil(sqrt(l))
@@ -109,7 +109,7 @@ def _cut(x, count, size):
     return np.concatenate([x, more], axis=-2).reshape(*x.shape[:-2], count, size, x.shape[-1])
 
 
-def in_chunks(run: StateRun, X):
+def in_chunks(run: StateRun, X, **_):
     """Chunks of 16: what each step takes away solves a triangular system, row by row.
 
     X_i = e^{G_i} X + Σ_{j≤i} e^{G_i − G_j} (b_j c_jᵀ − k_j ω_jᵀ) with the sums G of g in the chunk.
@@ -144,7 +144,7 @@ def _chunk(run: StateRun, X):
     return np.stack(found, axis=-3)
 
 
-def doubled(run: StateRun, X):
+def doubled(run: StateRun, X, **_):
     """The associative scan of pairs: whole matrices, sums of 2m terms from those of m."""
     n = run.k.shape[-1]
     gates = np.broadcast_to(np.exp(run.g), run.k.shape)
