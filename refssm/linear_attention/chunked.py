@@ -17,6 +17,7 @@ from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.gated_linear import GATED_LINEAR
 from refssm.linear_attention.kimi import KIMI
+from refssm.linear_attention.sweep import gates_keys
 from refssm.scan.blocks import no_resets
 
 
@@ -75,8 +76,7 @@ FORMS = "plain", "stateful", "packed", "packed_stateful"
 def _by_chunks(recurrence: Recurrence, examples, tags, citation: str) -> Recurrence:
     """The recurrence by chunks: forms, rounding errors and domains are those of `recurrence`."""
     first, _, _ = recurrence.doc.partition(" from rest.")
-    keyed = "(l,n),(l,n),(l,p),(l,n)" in recurrence.signature
-    made = ByChunks(tuple(recurrence.inputs), keyed)
+    made = ByChunks(tuple(recurrence.inputs), gates_keys(recurrence.operators[0]))
     told = {"signature": recurrence.signature, "name": recurrence.name, "citation": citation}
 
     def of_steps(cotangents, arguments, S0, resets, *, chunk):

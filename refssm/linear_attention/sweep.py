@@ -11,9 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast, with_batch
 from refssm._numerics.contraction import einsum
 from refssm.scan.blocks import no_resets, windows
+
+
+def gates_keys(op: Operator) -> bool:
+    """Whether log_g has a number for each key, and not one for all."""
+    return "n" in dict(zip(op.inputs, op.input_dims, strict=True)).get("log_g", ())
 
 
 @dataclass(frozen=True)

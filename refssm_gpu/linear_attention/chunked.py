@@ -9,6 +9,7 @@ later step: NaN passes neither.
 from typing import NamedTuple
 
 from refssm.linear_attention.chunked import CHUNKED
+from refssm.linear_attention.sweep import gates_keys
 from refssm_gpu._algebra.parts import along, batch_of
 from refssm_gpu._launching.arrays import Array, namespace, unbroadcast
 from refssm_gpu._launching.checked import mirror
@@ -166,8 +167,7 @@ class _ByChunks:
     """`run` and `back` of one recurrence."""
 
     def __init__(self, recurrence):
-        dims = dict(zip(recurrence.inputs, recurrence.operators[0].input_dims, strict=True))
-        self.names, self.keyed = (*dims,), len(dims.get("log_g", ())) > 1
+        self.names, self.keyed = (*recurrence.inputs,), gates_keys(recurrence.operators[0])
 
     def run(self, arguments, S0, resets, *, chunk=0):
         """All outputs, and the last state."""

@@ -9,6 +9,7 @@ from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.gated_linear import GATED_LINEAR
 from refssm.linear_attention.kimi import KIMI
+from refssm.linear_attention.sweep import gates_keys
 from refssm_gpu._launching.arrays import in_type_of, namespace, unbroadcast_and_round
 from refssm_gpu._launching.checked import WITH_HALVES, mirror
 from refssm_gpu.linear_attention.passes import scan, scan_back
@@ -57,8 +58,7 @@ class _Passes:
 
 
 def _mirrors(recurrence):
-    dims = dict(zip(recurrence.inputs, recurrence.operators[0].input_dims, strict=True))
-    made = _Passes(tuple(dims), len(dims.get("log_g", ())) > 1)
+    made = _Passes(tuple(recurrence.inputs), gates_keys(recurrence.operators[0]))
     return recurrence.mirrors(made.run, made.back, HALVES_TOO)
 
 

@@ -32,6 +32,7 @@ from refssm.linear_attention.chunked import DELTA_CHUNKED, GATED_DELTA_CHUNKED, 
 from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.kimi import KIMI
+from refssm.linear_attention.sweep import gates_keys
 
 EXPONENTIAL = 4  # roundings of an exponential, as in `rules.py`
 
@@ -266,9 +267,8 @@ OF = {op.name: (recurrence, j) for recurrence in RECURRENCES
 
 def columns_of(recurrence: Recurrence, floor: float) -> Columns:
     """The bounds of a recurrence whose arguments are named as here."""
-    dims = dict(zip(recurrence.inputs, recurrence.operators[0].input_dims, strict=True))
-    keyed = len(dims.get("log_g", ())) > 1
-    return Columns([*recurrence.inputs], keyed, floor, chunked=recurrence.same_as is not None)
+    keyed, chunked = gates_keys(recurrence.operators[0]), recurrence.same_as is not None
+    return Columns([*recurrence.inputs], keyed, floor, chunked)
 
 
 def of_columns(call: TrackedCall) -> Gauges:

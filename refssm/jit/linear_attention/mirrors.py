@@ -13,6 +13,7 @@ from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.gated_linear import GATED_LINEAR
 from refssm.linear_attention.kimi import KIMI
+from refssm.linear_attention.sweep import gates_keys
 from refssm.scan.blocks import no_resets
 
 
@@ -70,9 +71,9 @@ class Kernels:
 
 def kernels_of(recurrence) -> Kernels:
     """`run` and `back` of a recurrence, by its arguments."""
-    dims = dict(zip(recurrence.inputs, recurrence.operators[0].input_dims, strict=True))
-    kernels = (delta_scan, delta_back) if "beta" in dims else (linear_scan, linear_back)
-    return Kernels(*kernels, tuple(dims), len(dims.get("log_g", ())) > 1)
+    names = tuple(recurrence.inputs)
+    kernels = (delta_scan, delta_back) if "beta" in names else (linear_scan, linear_back)
+    return Kernels(*kernels, names, gates_keys(recurrence.operators[0]))
 
 
 def _mirrors(recurrence):

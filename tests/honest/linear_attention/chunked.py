@@ -7,6 +7,7 @@ from honest.linear_attention.steps import by_matrices, states_saved, turned_stat
 from honest.recurrences import forms_of
 from refssm.conformance.planted.linear_attention.forms import form, gradient_form
 from refssm.linear_attention.chunked import CHUNKED
+from refssm.linear_attention.sweep import gates_keys
 
 
 def _without_chunk(program):
@@ -35,7 +36,7 @@ def _by_rows(recurrence):
     """Both directions chunk by chunk, in chunks of the size that is asked for."""
     if "beta" not in recurrence.inputs:
         return
-    made = BackByChunks(tuple(recurrence.inputs), "(l,n),(l,n),(l,p),(l,n)" in recurrence.signature)
+    made = BackByChunks(tuple(recurrence.inputs), gates_keys(recurrence.operators[0]))
     pairs = recurrence.mirrors(made.run, made.back, lambda op: lambda f: f)
     for op, pair in zip(recurrence.operators, pairs, strict=True):
         yield Honest(op.name, "by_rows", pair.forward, pair.vjp)

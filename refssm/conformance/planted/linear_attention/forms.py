@@ -14,6 +14,7 @@ from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.gated_linear import GATED_LINEAR
 from refssm.linear_attention.kimi import KIMI
+from refssm.linear_attention.sweep import gates_keys
 
 RECURRENCES = (GATED_LINEAR, DELTA, GATED_DELTA, KIMI)
 NAMES = ("q", "k", "v", "log_g", "beta")
@@ -41,7 +42,7 @@ def given(op: Operator, arguments) -> Given:
     beta = _in_time(told["beta"], step, 0) if "beta" in told else None
     log_g = np.zeros((*k.shape[:-1], 1), k.dtype)
     if "log_g" in told:
-        keyed = _keyed(op)
+        keyed = gates_keys(op)
         log_g = _in_time(told["log_g"], step, int(keyed))
         log_g = log_g if keyed else log_g[..., None]
     S = told.get("S", told.get("S0"))
@@ -77,7 +78,7 @@ def gradient_form(op: Operator, whole):
         g, step = given(op, arguments), op.form == "step"
         dS = dS[0] if dS else np.zeros_like(g.S0)
         found = dict(whole(_in_time(dy, step, 1), dS, g))
-        if "log_g" in found and not _keyed(op):
+        if "log_g" in found and not gates_keys(op):
             found["log_g"] = found["log_g"][..., 0]
         made = []
         for name, x in zip(op.inputs, arguments, strict=True):
@@ -85,7 +86,7 @@ def gradient_form(op: Operator, whole):
                 made.append(None)
                 continue
             gradient = found["S0" if name == "S" else name]
-            rank = 1 if name in "qkv" or (name == "log_g" and _keyed(op)) else 0
+            rank = 1 if name in "qkv" or (name == "log_g" and gates_keys(op)) else 0
             timed = step and name in NAMES
             gradient = gradient[(..., 0, *[slice(None)] * rank)] if timed else gradient
             made += unbroadcast_each((gradient,), (x,))
@@ -97,11 +98,6 @@ def gradient_form(op: Operator, whole):
 def _in_time(x, step: bool, rank: int):
     """The array with an axis of time of length 1, if it is of one step."""
     return x[(..., None, *[slice(None)] * rank)] if step else x
-
-
-def _keyed(op: Operator) -> bool:
-    dims = dict(zip(op.inputs, op.input_dims, strict=True))
-    return "n" in dims.get("log_g", ())
 
 
 def plain(recurrence: Recurrence) -> Operator:

@@ -26,6 +26,7 @@ from refssm.conformance.gauges.programs.linear_attention.states import (
     recalled,
 )
 from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
+from refssm.linear_attention.sweep import gates_keys
 
 DENSE = 2**27  # multiplications of whole matrices that a case may take
 MOST = 2**24  # states at all times, on all copies
@@ -35,8 +36,8 @@ class ByAllStates:
     """`run` and `back` of a recurrence in one way of computing all states."""
 
     def __init__(self, scan: Callable, recurrence: Recurrence):
-        dims = dict(zip(recurrence.inputs, recurrence.operators[0].input_dims, strict=True))
-        self.scan, self.names, self.keyed = scan, [*dims], len(dims.get("log_g", ())) > 1
+        self.scan, self.names = scan, [*recurrence.inputs]
+        self.keyed = gates_keys(recurrence.operators[0])
 
     def run(self, arguments, S0, resets, **statics):
         """The outputs and the last state."""
