@@ -13,21 +13,26 @@ K0 has the roundings of the steps alone; K1 also those of the inputs, one each.
 
 The bounds run through the forms of a recurrence as its own functions do
 (`refssm._declaration.recurrence`): a state has one more row, which is e, and states and bounds a
-first axis of K0 and K1.
+first axis of K0 and K1. Arguments are tracked arrays: behind an adapter, they have errors in K0,
+too, those of the parametrisation.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from refssm._declaration.adapted import Adapted
 from refssm._declaration.arguments import several
+from refssm._declaration.operator import Operator
 from refssm._declaration.recurrence import Recurrence
 from refssm._numerics.broadcasting import unbroadcast, with_batch
 from refssm._numerics.contraction import einsum
-from refssm.conformance.gauges.gauge import Gauge, Gauges, TrackedCall, wide
+from refssm.conformance.gauges.gauge import Gauge, Gauges, TrackedCall, as_input, wide
 from refssm.conformance.gauges.rules import tree
+from refssm.conformance.gauges.tracked import Tracked, lifted, tracing
 from refssm.linear_attention.chunked import DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED
 from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
@@ -38,7 +43,7 @@ EXPONENTIAL = 4  # roundings of an exponential, as in `rules.py`
 
 
 class Terms(NamedTuple):
-    """The arguments of all recurrences together, in double precision; log_g is (…, l, n)."""
+    """The arguments of all recurrences together, or their errors; log_g is (…, l, n)."""
 
     q: Any
     k: Any
@@ -72,13 +77,13 @@ class Columns:
 
     def run(self, arguments, S0, resets, **_):
         """The bounds of the outputs, and the last state with those of its columns below it."""
-        terms = self._terms(arguments)
+        terms = self._terms([x.value for x in arguments])
         state, resets = self._started(terms, S0, resets)
-        y = []
+        errors, y = self._errors(arguments, state), []
         for t in range(terms.q.shape[-2]):
-            state, kept = self._step(terms, state, resets, t)
-            q = terms.q[..., t, :]
-            y.append(self._product(q, self._norm(q), kept.S, kept.of_S, 1 + _one(state)))
+            state, kept = self._step(terms, errors, state, resets, t)
+            q, of_q = terms.q[..., t, :], errors.q[..., t, :]
+            y.append(self._product(q, self._norm(q), of_q, kept.S, kept.of_S))
         batch = state.shape[:-2]
         shape = (*batch, 0, state.shape[-1])
         y = [np.broadcast_to(y_t, (*batch, state.shape[-1])) for y_t in y]
@@ -86,16 +91,17 @@ class Columns:
 
     def back(self, cotangents, arguments, S0, resets, **_):
         """The bounds of the gradients; that of the state has its value above its bound."""
-        terms = self._terms(arguments)
+        terms = self._terms([x.value for x in arguments])
         start, resets = self._started(terms, S0, resets)
+        errors = self._errors(arguments, start)
         dy, G = (*cotangents, np.zeros_like(start))[:2]
         state, kept = start, []
         for t in range(terms.q.shape[-2]):
-            state, of_step = self._step(terms, state, resets, t)
+            state, of_step = self._step(terms, errors, state, resets, t)
             kept.append(of_step)
         found = []
         for t in range(len(kept) - 1, -1, -1):
-            of_step, G = self._step_back(dy[..., t, :], G, terms, kept[t], t)
+            of_step, G = self._step_back(dy[..., t, :], G, terms, errors, kept[t], t)
             begins = resets[..., t, None, None]
             G = np.where(begins, 0, G)
             found.insert(0, {**of_step, "log_g": np.where(begins[..., 0], 0, of_step["log_g"])})
@@ -110,6 +116,20 @@ class Columns:
             log_g = given["log_g"] if self.keyed else given["log_g"][..., None]
         return Terms(given["q"], k, given["v"], log_g, given["beta"])
 
+    def _errors(self, arguments, state) -> Terms:
+        """The errors of the arguments, K0 and K1 as first axis, then the leading axes of the state.
+
+        In chunks exponents are sums of gates, which err by a rounding each, in K0 too.
+        """
+        rank, told = state.ndim - 3, []
+        terms = Terms(*map(lifted, self._terms(arguments)))
+        for x, core in zip(terms, (2, 2, 2, 2, 1), strict=True):
+            errors = np.moveaxis(x.errors, -1, 0)
+            more = [1] * (rank - (x.ndim - core))
+            told.append(errors.reshape(2, *more, *x.shape))
+        errors, sums = Terms(*told), self.chunked * np.abs(terms.log_g.value)
+        return errors._replace(log_g=np.maximum(errors.log_g, sums))
+
     def _started(self, terms: Terms, S0, resets):
         """The state with a row for errors and all leading axes, and the resets."""
         q, k, v, log_g, beta = terms
@@ -122,54 +142,57 @@ class Columns:
         more = [1] * (len(batch) - (S0.ndim - 3))
         return with_batch(S0.reshape(2, *more, *S0.shape[1:]), 2, (2, *batch)), resets
 
-    def _step(self, terms: Terms, state, resets, t: int):
+    def _step(self, terms: Terms, errors: Terms, state, resets, t: int):
         """The state after step t, and what a reverse pass needs of it."""
         k, v, beta = terms.k[..., t, :], terms.v[..., t, :], terms.beta[..., t, None]
+        of_k, of_beta = errors.k[..., t, :], errors.beta[..., t, None]
         state = np.where(resets[..., t, None, None], 0, state)
         S, e, gates = state[0, ..., :-1, :], state[..., -1, :], np.exp(terms.log_g[..., t, :])
-        Z, one = gates[..., None] * S, _one(state)
+        Z = gates[..., None] * S
         strongest = gates.max(-1, initial=0)[..., None]
         of_Z = strongest * e + (EXPONENTIAL + 1) * self._size(Z)
-        of_Z = of_Z + self._of_sums(one) * self._size(Z * terms.log_g[..., t, :, None])
+        of_Z = of_Z + self._by_gate(Z, errors.log_g[..., t, :])
         size = self._norm(k)
         r = v - einsum("...np,...n->...p", Z, k)
-        own = self._product(k, size, Z, 0, 1 + one) + self._least(r) + one * self._least(v)
+        own = self._product(k, size, of_k, Z, 0) + self._least(r) + errors.v[..., t, :]
         u = beta * r
         S = Z + k[..., :, None] * u[..., None, :]
         # of k uᵀ: those of β r, of the product, of k and β; and of the sum
-        made = size * (beta * own + (2 + 2 * one) * self._least(u)) + self._size(S)
+        made = size * (beta * own + 2 * self._least(u) + of_beta * np.abs(r))
+        made = made + self._norm(of_k) * np.abs(u) + self._size(S)
         of_S = self._reflected(k, beta) * of_Z + made
         return _with_row(S, of_S), Kept(Z, of_Z, r, own + size * of_Z, S, of_S)
 
-    def _step_back(self, dy, G, terms: Terms, kept: Kept, t: int):
+    def _step_back(self, dy, G, terms: Terms, errors: Terms, kept: Kept, t: int):
         """The bounds of the gradients of step t, and the cotangent of the state before it."""
         q, k, beta = terms.q[..., t, :], terms.k[..., t, :], terms.beta[..., t, None]
+        of_k, of_beta = errors.k[..., t, :], errors.beta[..., t, None]
         gates, one = np.exp(terms.log_g[..., t, :]), _one(G)
         Z, of_Z, r, of_r, S, of_S = kept
         G, of_G = G[0, ..., :-1, :], G[..., -1, :]
         G = q[..., :, None] * dy[..., None, :] + G
-        of_G = of_G + (1 + 2 * one) * self._norm(q) * self._least(dy) + self._size(G)
+        of_G = of_G + (1 + one) * self._norm(q) * self._least(dy) + self._size(G)
+        of_G = of_G + self._norm(errors.q[..., t, :]) * np.abs(dy)
         size = self._norm(k)
         w = einsum("...np,...n->...p", G, k)
-        own = self._product(k, size, G, 0, 1 + one)  # of Gᵀ k
+        own = self._product(k, size, of_k, G, 0)  # of Gᵀ k
         of_w, dv = own + size * of_G, beta * w
         dZ = G - k[..., :, None] * dv[..., None, :]
-        by_w = (2 + 2 * one) * size * self._least(dv)
+        by_w = size * (2 * self._least(dv) + of_beta * np.abs(w)) + self._norm(of_k) * np.abs(dv)
         of_dZ = self._reflected(k, beta) * of_G + size * beta * own + by_w + self._size(dZ)
         products = self._sum(G, of_G, r, of_r) + self._sum(Z, of_Z, w, of_w)
-        dk = beta * (einsum("...np,...p->...n", G, r) - einsum("...np,...p->...n", Z, w))
-        log_g = terms.log_g[..., t, :]
+        by_beta = einsum("...np,...p->...n", G, r) - einsum("...np,...p->...n", Z, w)
         found = {
             "q": self._sum(S, of_S, dy, one * np.abs(dy)),
-            "k": beta * products + (2 + one) * np.abs(dk) + self.floor,
-            "v": beta * of_w + (1 + one) * self._least(dv),
+            "k": beta * products + (2 * beta + of_beta) * np.abs(by_beta) + self.floor,
+            "v": beta * of_w + self._least(dv) + of_beta * np.abs(w),
             "log_g": self._of_gate(Z, of_Z, dZ, of_dZ),
             "beta": self._sum(w[..., None, :], of_w, r, of_r)[..., 0],
         }
         before = gates[..., None] * dZ
         of_before = gates.max(-1, initial=0)[..., None] * of_dZ
         of_before = of_before + (EXPONENTIAL + 1) * self._size(before)
-        of_before = of_before + self._of_sums(one) * self._size(before * log_g[..., None])
+        of_before = of_before + self._by_gate(before, errors.log_g[..., t, :])
         return found, _with_row(before, of_before)
 
     def _of_gate(self, Z, of_Z, dZ, of_dZ):
@@ -182,10 +205,11 @@ class Columns:
         total = norms.sum(-1) + (tree(n * p) + 1) * (moduli + n * p * self.floor)
         return total[..., None] + self._pairs(of_Z, of_dZ)[..., None]
 
-    def _product(self, x, size, S, e, more):
-        """The bound of Sᵀ x, whose columns S have errors e; `more` has the roundings of a term."""
+    def _product(self, x, size, of_x, S, e):
+        """The bound of Sᵀ x, whose columns S have errors e."""
         moduli = einsum("...np,...n->...p", np.abs(S), np.abs(x)) + S.shape[-2] * self.floor
-        return size * e + (tree(S.shape[-2]) + more) * moduli
+        by_x = einsum("...np,...n->...p", np.abs(S), of_x)
+        return size * e + (tree(S.shape[-2]) + 1) * moduli + by_x
 
     def _sum(self, S, of_S, x, of_x):
         """The bound of Σ_p S_np x_p, entry by entry; a column's error is at most its norm."""
@@ -205,9 +229,10 @@ class Columns:
         """
         return (of_S * of_x).sum(-1) if self.chunked else np.zeros(())
 
-    def _of_sums(self, one):
-        """Whether exponents err by a rounding: inputs in K1, and in chunks the sums of gates."""
-        return 1 if self.chunked else one
+    def _by_gate(self, Z, of_log_g):
+        """What Z = e^{log_g} S errs by because log_g does."""
+        some = (of_log_g > 0).any(-1)[..., None]
+        return np.where(some, self._size(Z * of_log_g[..., None]), 0)
 
     def _reflected(self, k, beta):
         """‖I − β k kᵀ‖₂."""
@@ -237,7 +262,7 @@ class Columns:
             if name == "log_g" and not self.keyed:
                 parts = [part[..., 0] for part in parts]
             core = 1 if name == "beta" or (name == "log_g" and not self.keyed) else 2
-            summed = _unbroadcast(np.stack(parts, axis=-core), x)
+            summed = _unbroadcast(np.stack(parts, axis=-core), x.value)
             terms = np.size(parts[0]) * len(parts) // max(1, summed.size)
             bounds.append((1 + tree(terms)) * summed)  # each bound is at least the term's modulus
         return bounds
@@ -275,14 +300,54 @@ def of_columns(call: TrackedCall) -> Gauges:
     """One gauge for each output."""
     values = call.values or several(_run(call.op.definition or call.op.reference, call))
     names = [f"{name}->" for name in call.op.outputs]
-    return _gauges(call, values, names, lambda pair: pair.forward)
+    with tracing(call.unit, call.floor):
+        natural = _levels(call.op, call.arrays)[-1]
+    bounds = _bounds(call, [], natural, names, lambda pair: pair.forward)
+    for adapted in reversed([*_chain(call.op)][:-1]):
+        tracked = (Tracked(k[0], np.moveaxis(k, 0, -1)) for k in bounds)
+        bounds = [np.moveaxis(y.errors, -1, 0) for y in several(adapted.returned(tuple(tracked)))]
+    return tuple(map(partial(_gauge, peak=_peak(call, values), floor=call.floor), values, bounds))
 
 
 def of_columns_gradients(call: TrackedCall, vjp: Callable) -> Gauges:
-    """One gauge for each gradient."""
+    """One gauge for each gradient, through the adapters of the operator."""
     values = call.values or [g for g in _run(vjp, call) if g is not None]
-    names = [name for name in call.op.inputs if name not in call.op.discrete]
-    return _gauges(call, values, names, lambda pair: pair.vjp)
+    count, op = len(call.op.inputs), call.op
+    cotangents = wide(call.arrays[:-count])
+    with tracing(call.unit, call.floor, partial=True):
+        levels = _levels(op, call.arrays[-count:])
+        chain = [*_chain(op)]
+        natural = levels[-1]
+        for adapted in chain[:-1]:
+            cotangents = adapted.cotangents(cotangents)
+        names = [name for name in op.inputs if name not in op.discrete]
+        bounds = _bounds(call, cotangents, natural, names, lambda pair: pair.vjp)
+        if len(levels) > 1:
+            plain = [x.value if isinstance(x, Tracked) else x for x in natural]
+            made = chain[-1].bare_vjp(*cotangents, *plain, **call.statics)
+            found = iter(bounds)
+            gradients = [g if g is None else Tracked(g, np.moveaxis(next(found), 0, -1))
+                         for g in made]  # fmt: skip
+            inwards = zip(chain[:-1], levels[:-1], levels[1:], strict=True)
+            for adapted, parameters, inner in reversed([*inwards]):
+                gradients = adapted.back(gradients, parameters, inner)
+            bounds = [np.moveaxis(g.errors, -1, 0) for g in gradients if g is not None]
+    return tuple(map(partial(_gauge, peak=_peak(call, values), floor=call.floor), values, bounds))
+
+
+def _chain(op: Operator | None) -> Iterator[Any]:
+    """The operator, and what it is a function of other parameters of, down to that of its own."""
+    while op is not None:
+        yield op
+        op = op.base if isinstance(op, Adapted) else None
+
+
+def _levels(op: Operator, arrays) -> list[list]:
+    """The arguments of each operator of the chain as tracked arrays; marks stay as they are."""
+    levels = [[as_input(a) for a in arrays]]
+    for adapted in [*_chain(op)][:-1]:
+        levels.append(adapted.given(levels[-1]))
+    return levels
 
 
 def _run(program, call: TrackedCall):
@@ -290,31 +355,35 @@ def _run(program, call: TrackedCall):
         return program(*wide(call.arrays), **call.statics)
 
 
-def _gauges(call: TrackedCall, values, names, program_of) -> Gauges:
-    """The gauges of the results with these names; that of an output ends in an arrow."""
+def _bounds(call: TrackedCall, cotangents, natural, names, program_of) -> list:
+    """The bounds of the results with these names; that of an output ends in an arrow."""
     recurrence, number = OF[call.op.name]
     letter = recurrence.state.letter
     states = {letter, f"{letter}0", *(f"{y}->" for y in call.op.outputs[1:])}
-    given = [f"{y}->" for y in call.op.outputs] + [*call.op.inputs]
-    given = given[len(given) - len(call.arrays) :]
+    given = [*(f"{y}->" for y in call.op.outputs), *call.op.inputs]
     columns = columns_of(recurrence, call.floor)
     pairs = list(recurrence.mirrors(columns.run, columns.back, lambda op: lambda f: f))
+    arrays = [*cotangents, *natural]
     arrays = [
         _tracked_state(a) if name in states else _of_all(a) if a.dtype.kind == "i" else a
-        for name, a in zip(given, wide(call.arrays), strict=True)
+        for name, a in zip(given[len(given) - len(arrays) :], arrays, strict=True)
     ]
     with np.errstate(all="ignore"):
         made = several(program_of(pairs[number])(*arrays, **call.statics))
     made = [bounds for bounds in made if bounds is not None]
-    peak = max(_largest(a) for a in (*call.arrays, *values))
-    return tuple(
-        _gauge(y, _of_state(bounds) if name in states else bounds, peak, call.floor)
-        for name, y, bounds in zip(names, values, made, strict=True)
-    )
+    return [
+        _of_state(bounds) if name in states else bounds
+        for name, bounds in zip(names, made, strict=True)
+    ]
+
+
+def _peak(call: TrackedCall, values) -> float:
+    return max(_largest(a) for a in (*call.arrays, *values))
 
 
 def _tracked_state(S):
     """A state with its columns' errors: none for K0, for K1 a rounding of each entry."""
+    S = S.value if isinstance(S, Tracked) else S
     return _with_row(S, _one(S[None]) * np.sqrt((S**2).sum(-2)))
 
 
