@@ -42,7 +42,7 @@ __all__ = [
     "transposed",
 ]
 
-PAIRS, STEPS, STATE = "halves", "dt_and_A", "transposed"
+PAIRS, STEPS, STATE, NORM_OF_ROWS = "halves", "dt_and_A", "transposed", "normalised"
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def normalised(argument: str = "k", eps: float = 1e-6) -> Adapter:
     """The function takes θ with k = θ/√(Σ θ² + ε), the sum along the last axis: it normalises."""
     if not eps > 0:
         raise ValueError(f"normalised: `eps` must be a number above 0, got {eps!r}")
-    return Adapter("normalised", argument, float(eps))
+    return Adapter(NORM_OF_ROWS, argument, float(eps))
 
 
 def oldest_first(argument: str = "k") -> Adapter:
