@@ -10,13 +10,39 @@ and rounded there, and the operator is judged at dt = e^θ, exactly; its gradien
     halves         (θ, θ̄) along the axis of modes: one mode of each conjugate pair is stored, and
                    the outputs are real
     dt_and_A       dt x and log_a = dt A, from x, steps dt and one rate A for each head
+
+The following ones are conventions of recurrences with gates. Where a function is wrong, the judge
+looks for the one of them in which it is right (`refssm.conformance.diagnosis.convention`).
+
+    linear_gate    log_g = log θ: the gate itself
+    base_2         log_g = θ log 2: the gate's logarithm in base 2
+    log_sigmoid    log_g = −log(1 + e^−θ): the gate before its logistic function
+    sigmoid        beta = 1/(1 + e^−θ)
+    scaled         q = θ/√n: the function divides by the root of the number of keys
+    normalised     k = θ/√(Σ θ² + ε): the function divides by the norm
+    oldest_first   taps in reversed order: the last one is of the newest input
+    transposed     the transpose of a state, first and last
 """
 
 from dataclasses import dataclass
 
-__all__ = ["dt_and_A", "halves", "log_dt", "neg_exp", "neg_softplus"]
+__all__ = [
+    "base_2",
+    "dt_and_A",
+    "halves",
+    "linear_gate",
+    "log_dt",
+    "log_sigmoid",
+    "neg_exp",
+    "neg_softplus",
+    "normalised",
+    "oldest_first",
+    "scaled",
+    "sigmoid",
+    "transposed",
+]
 
-PAIRS, STEPS = "halves", "dt_and_A"
+PAIRS, STEPS, STATE, NORM_OF_ROWS = "halves", "dt_and_A", "transposed", "normalised"
 
 
 @dataclass(frozen=True)
@@ -25,12 +51,17 @@ class Adapter:
 
     name: str
     argument: str = ""
+    eps: float = 0.0  # what a norm has below its root
 
     def __str__(self):
-        return f"{self.name}({self.argument})"
+        return f"{self.name}({self.argument}{self._eps})"
 
     def __repr__(self):
-        return f"{self.name}({self.argument!r})" if self.argument else f"{self.name}()"
+        return f"{self.name}({self.argument!r}{self._eps})" if self.argument else f"{self.name}()"
+
+    @property
+    def _eps(self) -> str:
+        return f", eps={self.eps:g}" if self.eps else ""
 
 
 def log_dt(argument: str = "dt") -> Adapter:
@@ -68,3 +99,48 @@ def dt_and_A() -> Adapter:
     makes the arguments that they change: (dt_and_A(), neg_exp("A")).
     """
     return Adapter(STEPS)
+
+
+def linear_gate(argument: str = "log_g") -> Adapter:
+    """The function takes the gate θ = e^{log_g}, more than 0, in place of its logarithm."""
+    return Adapter("linear_gate", argument)
+
+
+def base_2(argument: str = "log_g") -> Adapter:
+    """The function takes θ = log_g / log 2: the gate is 2^θ."""
+    return Adapter("base_2", argument)
+
+
+def log_sigmoid(argument: str = "log_g") -> Adapter:
+    """The function takes θ with log_g = log(1/(1 + e^−θ)), and makes the gate itself."""
+    return Adapter("log_sigmoid", argument)
+
+
+def sigmoid(argument: str = "beta") -> Adapter:
+    """The function takes θ with β = 1/(1 + e^−θ)."""
+    return Adapter("sigmoid", argument)
+
+
+def scaled(argument: str = "q") -> Adapter:
+    """The function takes θ = √n q: it divides by √n itself, n the length of the last axis."""
+    return Adapter("scaled", argument)
+
+
+def normalised(argument: str = "k", eps: float = 1e-6) -> Adapter:
+    """The function takes θ with k = θ/√(Σ θ² + ε), the sum along the last axis: it normalises."""
+    if not eps > 0:
+        raise ValueError(f"normalised: `eps` must be a number above 0, got {eps!r}")
+    return Adapter(NORM_OF_ROWS, argument, float(eps))
+
+
+def oldest_first(argument: str = "k") -> Adapter:
+    """The function takes taps in the other order: the last one is of the newest input."""
+    return Adapter("oldest_first", argument)
+
+
+def transposed(argument: str = "S0") -> Adapter:
+    """The function takes the transpose of a state: p × n where the operator has n × p.
+
+    The states that it returns are transposed, too.
+    """
+    return Adapter(STATE, argument)

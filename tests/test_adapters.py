@@ -4,9 +4,24 @@ import numpy as np
 import pytest
 
 import refssm
-from refssm._declaration.adapted import MODES, adapted, adapters_of, through
+from refssm._declaration.adapted import MODES, adapted, adapters_of, fits, through
 from refssm._declaration.parametrisations import MAPS
-from refssm.adapters import PAIRS, Adapter, halves, log_dt, neg_exp, neg_softplus
+from refssm.adapters import (
+    PAIRS,
+    Adapter,
+    base_2,
+    halves,
+    linear_gate,
+    log_dt,
+    log_sigmoid,
+    neg_exp,
+    neg_softplus,
+    normalised,
+    oldest_first,
+    scaled,
+    sigmoid,
+    transposed,
+)
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.cases.case import ordinary_case
@@ -35,6 +50,20 @@ PAIRED = [
     and op.family in ("diagonal", "vandermonde", "dplr", "cauchy")
 ]
 FITTING += [(op, halves()) for op in PAIRED]
+CONVENTIONS = [linear_gate(), base_2(), log_sigmoid(), sigmoid(), scaled(), normalised()]
+CONVENTIONS += [oldest_first(), transposed(), transposed("S")]
+OF_CONVENTIONS = [
+    op
+    for op in OPERATORS
+    if op.name.startswith(("gated_delta", "causal_conv1d", "short_convolution", "ssd_recurrent"))
+    or op.name in ("kimi_delta_rule_chunked", "gated_linear_recurrence", "mamba2_scan_stateful")
+]
+FITTING += [(op, one) for op in OF_CONVENTIONS for one in CONVENTIONS if fits(op, one)]
+GATED = next(op for op in OPERATORS if op.name == "gated_delta_rule_stateful")
+GATED_FROM_REST = next(op for op in OPERATORS if op.name == "gated_delta_rule")
+STEP = next(op for op in OPERATORS if op.name == "gated_delta_step")
+TAPS = next(op for op in OPERATORS if op.name == "causal_conv1d")
+RATES = ("log_dt", "neg_exp", "neg_softplus")  # parameters of a kernel
 KERNEL = next(op for op in OPERATORS if op.name == "diagonal_kernel_zoh_real")
 OWN = {"adapters": (log_dt(), neg_exp("w")), "kinds": "complex", "dtypes": ("complex64",)}
 
@@ -62,10 +91,32 @@ def test_an_adapted_kernel_is_that_of_the_oracle_with_its_gradient(adapter):
     assert certify(adapted(op, (adapter,))) == ""
 
 
+@pytest.mark.parametrize("adapter", CONVENTIONS, ids=str)
+def test_a_convention_is_that_of_the_oracle_with_its_gradient(adapter):
+    op = TAPS if adapter.name == "oldest_first" else GATED if adapter.argument != "S" else STEP
+    assert certify(adapted(op, (adapter,))) == ""
+
+
+def test_conventions_compose():
+    all_ = (scaled(), normalised("q"), normalised(), log_sigmoid(), sigmoid(), transposed())
+    op = adapted(GATED, all_)
+    assert certify(op) == ""
+    assert op.signature == "(l,n),(l,n),(l,p),(l),(l),(p,n)->(l,p),(p,n)"
+    q, k, v, log_g, beta, S = ordinary_case(op, "float64", (3, 4, 2)).arrays
+    unit = [x / np.sqrt((x**2).sum(-1, keepdims=True) + 1e-6) for x in (q, k)]
+    gates = -np.log1p(np.exp(-log_g)), 1 / (1 + np.exp(-beta))
+    natural = unit[0] / np.sqrt(q.shape[-1]), unit[1], v, *gates, S.swapaxes(-1, -2)
+    y, last = op.reference(q, k, v, log_g, beta, S)
+    own, state = GATED.reference(*natural)
+    assert np.allclose(y, own, rtol=1e-14)
+    assert np.allclose(last, state.swapaxes(-1, -2), rtol=1e-14)
+
+
 @pytest.mark.parametrize("name", MAPS)
 def test_a_wrong_parametrisation_is_no_certificate(name, monkeypatch):
     """The certificate sees a map, a slope and an oracle that are off by a factor."""
-    op = adapted(KERNEL, (Adapter(name, "dt" if name == "log_dt" else "w"),))
+    argument = {"log_dt": "dt", "sigmoid": "beta"}.get(name, "w" if name in RATES else "log_g")
+    op = adapted(KERNEL if name in RATES else GATED_FROM_REST, (Adapter(name, argument),))
     right = MAPS[name]
     monkeypatch.setitem(MAPS, name, right._replace(slope=lambda *x: 2 * right.slope(*x)))
     assert "VJP disagrees" in certify(op)
@@ -75,7 +126,9 @@ def test_a_wrong_parametrisation_is_no_certificate(name, monkeypatch):
 
 @pytest.mark.parametrize("name", MAPS)
 def test_the_inverse_of_each_map_is_its_inverse(name):
-    theta = np.linspace(-6, 4, 41) + (0 if name == "log_dt" else 2j)
+    theta = np.linspace(-6, 4, 41) + (2j if name.startswith("neg_") else 0)
+    if name in ("linear_gate", "base_2"):  # of gates from 2^-14 to 1
+        theta = np.linspace(0.001, 1, 41) if name == "linear_gate" else np.linspace(-10, 0, 41)
     found = MAPS[name].inverse(MAPS[name].forward(theta))
     assert np.abs(found - theta).max() < 40 * np.finfo(float).eps * np.abs(theta).max()
 
@@ -149,6 +202,9 @@ def test_a_gradient_by_dt_in_place_of_log_dt_is_refused():
 @pytest.mark.parametrize(
     ("operator", "given", "told"),
     [
+        ("linear_scan", base_2("a"), r"base_2\(a\): `a` of linear_scan may be complex"),
+        ("gated_delta_step", scaled("beta"), r"`beta` of gated_delta_step is one number, no row"),
+        ("gated_delta_rule", transposed("q"), r"`q` of gated_delta_rule is no state that it"),
         ("linear_scan", log_dt(), "log_dt: linear_scan has no argument 'dt'; wanted one of a, b"),
         ("linear_scan", halves(), "halves: linear_scan returns states"),
         ("krylov_kernel", halves(), "halves: `A` of krylov_kernel is a matrix, no list of modes"),
@@ -161,6 +217,22 @@ def test_a_gradient_by_dt_in_place_of_log_dt_is_refused():
 def test_an_adapter_that_does_not_fit_is_one_sentence(operator, given, told):
     with pytest.raises(ValueError, match=told):
         implements(operator, adapters=given)
+
+
+def test_an_epsilon_of_a_norm_is_above_0():
+    with pytest.raises(ValueError, match="normalised: `eps` must be a number above 0, got 0"):
+        normalised(eps=0)
+
+
+def test_parameters_with_domains_of_their_own_obey_where_too():
+    """σ(θ) of any θ, unless `--where` limits β: then θ is drawn by the inverse."""
+    usual = adapted(GATED, (sigmoid(),)).inputs["beta"]
+    assert usual.summary.startswith("numbers before a logistic function")
+    narrow = adapted(narrowed(GATED, parse(("beta=0.25..0.5",), [GATED])), (sigmoid(),))
+    a, b = np.random.default_rng(0).random((2, 50))
+    for name in narrow.inputs["beta"].maps:
+        beta = 1 / (1 + np.exp(-narrow.inputs["beta"].draw(name, a, b, True)))
+        assert ((beta > 0.2499) & (beta < 0.5001)).all()
 
 
 def test_where_narrows_the_argument_that_an_adapter_replaces():

@@ -65,10 +65,12 @@ def test_a_wrong_gradient_of_the_parameters_is_no_certificate(wrong, monkeypatch
     assert "VJP disagrees" in certify(with_steps(named(CHUNKED))[0])
 
 
+@pytest.mark.long
 def test_a_kernel_of_steps_and_rates_passes_with_its_gradient():
     check(CHUNKED, by_steps, vjp=by_steps_vjp, dtypes=("float32", "complex64"), **OWN)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
@@ -166,6 +168,7 @@ def my_ssd(x, dt, A, B, C, *, chunk):
 """
 
 
+@pytest.mark.long
 def test_a_failure_with_ranges_of_steps_is_replayed_and_its_script_runs(
     tmp_path, monkeypatch, capfd
 ):

@@ -51,6 +51,7 @@ def test_gradients_by_chunks_are_those_of_the_recurrence(recurrence, role):
         assert alike(found, wanted), l
 
 
+@pytest.mark.long
 @each_role
 def test_orthogonal_keys_recall_their_values(role):
     k, v = np.eye(4), np.arange(8.0).reshape(4, 2)
@@ -69,6 +70,7 @@ def test_one_key_with_rate_two_is_reflected_at_every_step(role):
     assert np.array_equal(y.ravel(), np.tile([2.0, 0.0], 35))
 
 
+@pytest.mark.long
 @each_role
 @pytest.mark.parametrize("recurrence", [GATED_DELTA_CHUNKED, KIMI_CHUNKED], ids=lambda r: r.name)
 def test_a_step_of_minus_ten_thousand_forgets_and_costs_no_digits(recurrence, role):

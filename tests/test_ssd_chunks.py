@@ -69,6 +69,7 @@ def exponentiated_before_the_mask(x, log_a, B, C, *, chunk):
         return (weights * (C @ B.T)) @ x
 
 
+@pytest.mark.long
 @each_role
 @pytest.mark.parametrize(("rate", "l"), [(1, 256), (100, 64), (100, 256)])
 def test_steep_decays_make_no_infinity_times_zero(role, rate, l):

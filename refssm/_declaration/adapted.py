@@ -16,18 +16,21 @@ from refssm._declaration.arguments import each
 from refssm._declaration.operator import Operator
 from refssm._declaration.parametrisations import (
     MAPS,
+    ROWS,
     SMALLEST,
     Map,
+    MapOfRows,
+    map_of,
     parameter_of,
-    with_imaginary_part,
 )
 from refssm._numerics.broadcasting import unbroadcast
 from refssm._numerics.pairs import folded, paired
-from refssm.adapters import PAIRS, STEPS, Adapter, dt_and_A
+from refssm.adapters import PAIRS, STATE, STEPS, Adapter, dt_and_A
 from refssm.domains import Domain, rates, step_sizes
 
 MODES, TIME = "n", "l"  # the axes of conjugate pairs, and of steps
 SSD = ["x", "log_a"]  # the first arguments of its forms
+REAL = {*ROWS, *MAPS} - {"log_dt", "neg_exp", "neg_softplus", "oldest_first"}  # no complex ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +73,10 @@ class Adapted(Operator):
         """The outputs, from those of `base`."""
         return y
 
+    def cotangents(self, dy: list) -> list:
+        """The cotangents of the outputs of `base`."""
+        return dy
+
     def of_lists(self, maps: Any, definition: Callable) -> Callable:
         """The oracle or enclosure of the parameters, from that of `base`."""
         raise NotImplementedError
@@ -96,7 +103,7 @@ class Adapted(Operator):
         def adapted(*arrays, **statics):
             parameters = list(arrays[count:])
             natural = self.given(parameters)
-            gradients = vjp(*arrays[:count], *natural, **statics)
+            gradients = vjp(*self.cotangents([*arrays[:count]]), *natural, **statics)
             if gradients is None:
                 return None
             return tuple(self.back(list(gradients), parameters, natural))
@@ -105,7 +112,7 @@ class Adapted(Operator):
 
 
 class _OfOne(Adapted):
-    """One argument has another parameter, entry by entry."""
+    """One argument has another parameter, entry by entry or row by row."""
 
     @property
     def place(self) -> int:
@@ -114,25 +121,23 @@ class _OfOne(Adapted):
         return list(self.inputs).index(self.adapter.argument)
 
     @property
-    def map(self) -> Map:
+    def map(self) -> Map | MapOfRows:
         """The parametrisation."""
         assert self.adapter is not None
-        return MAPS[self.adapter.name]
+        return map_of(self.adapter)
 
     def given(self, arrays):
         i = self.place
         return [*arrays[:i], self.map.forward(arrays[i]), *arrays[i + 1 :]]
 
     def back(self, gradients, parameters, natural):
-        i, g = self.place, gradients[self.place]
-        slope = self.map.slope(parameters[i], natural[i])
-        both = np.iscomplexobj(parameters[i])  # the imaginary part is its own parameter
-        gradients[i] = with_imaginary_part(g, slope * g.real) if both else slope * g
+        i = self.place
+        gradients[i] = self.map.back(gradients[i], parameters[i], natural[i])
         return gradients
 
     def of_lists(self, maps, definition):
         assert self.adapter is not None
-        return maps.of_one(definition, self.adapter.name, self.place)
+        return maps.of_one(definition, self.adapter, self.place)
 
     def of_preset(self, drawn):
         assert self.adapter is not None
@@ -167,6 +172,46 @@ class _OfPairs(Adapted):
     def of_lists(self, maps, definition):
         axes = {i: len(self.input_dims[i]) + axis for i, axis in self.axes.items()}
         return maps.of_pairs(definition, axes)
+
+
+class _OfState(Adapted):
+    """A state, and the states that are returned, are transposed."""
+
+    @property
+    def places(self) -> tuple[int, list[int]]:
+        """The index of the argument, and those of the outputs with its last two axes."""
+        assert self.adapter is not None
+        place = list(self.inputs).index(self.adapter.argument)
+        dims = self.input_dims[place][-2:]
+        return place, [j for j, of in enumerate(self.output_dims) if of[-2:] == dims]
+
+    def given(self, arrays):
+        place, _ = self.places
+        return [x.swapaxes(-1, -2) if i == place else x for i, x in enumerate(arrays)]
+
+    def returned(self, y):
+        return self._of_outputs(y) if isinstance(y, tuple) else y
+
+    def cotangents(self, dy):
+        return [*self._of_outputs(dy)]
+
+    def _of_outputs(self, y):
+        _, outputs = self.places
+        return tuple(x.swapaxes(-1, -2) if j in outputs else x for j, x in enumerate(y))
+
+    def back(self, gradients, parameters, natural):
+        del parameters, natural
+        place, _ = self.places
+        return [g.swapaxes(-1, -2) if i == place else g for i, g in enumerate(gradients)]
+
+    def of_lists(self, maps, definition):
+        place, outputs = self.places
+        return maps.of_state(definition, place, outputs)
+
+    def of_preset(self, drawn):
+        assert self.adapter is not None
+        name = self.adapter.argument
+        return {k: x.swapaxes(-1, -2) if k == name else x for k, x in drawn.items()}
 
 
 class _OfSteps(Adapted):
@@ -231,7 +276,7 @@ def _adapted(op: Operator, adapter: Adapter) -> Operator:
     fields = {name: getattr(op, name) for name in Operator.__dataclass_fields__}
     name = adapter.argument
     kept = {t for t in op.traits if not t.startswith("linear:") or name not in _names(t)}
-    kind = {PAIRS: _OfPairs, STEPS: _OfSteps}.get(adapter.name, _OfOne)
+    kind = {PAIRS: _OfPairs, STEPS: _OfSteps, STATE: _OfState}.get(adapter.name, _OfOne)
     bare = kind(**{**fields, "traits": frozenset(kept)}, base=op, adapter=adapter)
     return replace(
         bare,
@@ -244,6 +289,8 @@ def _adapted(op: Operator, adapter: Adapter) -> Operator:
 
 def _arguments(op: Operator, adapter: Adapter) -> dict[str, Any]:
     """The fields of the operator that are of its parameters."""
+    if adapter.name == STATE:
+        return {"signature": _transposed(op, adapter.argument)}
     if adapter.name != STEPS:
         return {"inputs": _domains(op, adapter)}
     batch, dims = op.batch.split(","), [f"({','.join(dims)})" for dims in op.input_dims]
@@ -257,6 +304,12 @@ def _arguments(op: Operator, adapter: Adapter) -> dict[str, Any]:
     }
 
 
+def _transposed(op: Operator, argument: str) -> str:
+    """The signature with the transpose of a state in arguments and outputs."""
+    dims = op.input_dims[list(op.inputs).index(argument)][-2:]
+    return op.signature.replace(",".join(dims) + ")", f"{dims[1]},{dims[0]})")
+
+
 def _domains(op: Operator, adapter: Adapter) -> dict[str, Domain]:
     """The domains of the parameters."""
     found, name = {}, adapter.argument
@@ -265,7 +318,7 @@ def _domains(op: Operator, adapter: Adapter) -> dict[str, Domain]:
             real = MODES not in dims and domain.kind == "either"  # else pairs are not conjugate
             found[key] = replace(domain, kind="real") if real else domain
         else:
-            found[key] = parameter_of(domain, adapter.name) if key == name else domain
+            found[key] = parameter_of(domain, adapter) if key == name else domain
             if domain.meets == name:  # no values beside those of an argument that is not drawn
                 rest = tuple(t for t in domain.textures if t != "beside")
                 found[key] = replace(domain, textures=rest, meets="")
@@ -301,6 +354,23 @@ def refuse_unfit(op: Operator, adapter: Adapter) -> None:
     dims = op.input_dims[list(op.inputs).index(adapter.argument)]
     if len(set(dims)) < len(dims):
         raise ValueError(f"{adapter}: `{adapter.argument}` of {op} is a matrix, no list of rates")
+    if adapter.name == STATE and (
+        len(dims) < 2 or dims[-2:] not in [d[-2:] for d in op.output_dims]
+    ):
+        raise ValueError(f"{adapter}: `{adapter.argument}` of {op} is no state that it returns")
+    if adapter.name in REAL and op.inputs[adapter.argument].kind != "real":
+        raise ValueError(f"{adapter}: `{adapter.argument}` of {op} may be complex")
+    if adapter.name in ROWS and not dims:
+        raise ValueError(f"{adapter}: `{adapter.argument}` of {op} is one number, no row of them")
+
+
+def fits(op: Operator, adapter: Adapter) -> bool:
+    """Whether the operator has an argument for the adapter."""
+    try:
+        refuse_unfit(op, adapter)
+    except ValueError:
+        return False
+    return True
 
 
 def _names(trait: str) -> list[str]:

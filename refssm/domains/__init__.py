@@ -23,6 +23,7 @@ from refssm.domains.layers import (
 )
 from refssm.domains.linear_attention import (
     betas,
+    gate_logits,
     keys,
     log_gates,
     queries,
@@ -165,6 +166,7 @@ __all__ = [
     "frequencies",
     "gains",
     "gate_floors",
+    "gate_logits",
     "gates",
     "head_rates",
     "impulse_responses",

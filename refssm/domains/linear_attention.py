@@ -80,3 +80,20 @@ log_gates = Domain(
     decay=True,
     structured={"close": ("alike",), "strong": ("lowered",)},
 )
+
+gate_logits = Domain(
+    summary="gates before the logistic function: 9, where a gate is 1 − 1e-4, 10 to 20, −85 to 10",
+    maps={
+        "lasting": lambda a, b: 9 * np.ones_like(a) + 0j,
+        "usual": lambda a, b: 8 * a - 4 + 0j,
+        "slow": lambda a, b: 2 + 8 * a + 0j,
+        "saturated": lambda a, b: 10 + 10 * a + 0j,
+        # above −85: below it 1/(1 + e^{−z}) overflows in single precision
+        "wide": lambda a, b: 95 * a - 85 + 0j,
+    },
+    tame=("lasting", "usual", "slow"),
+    textures=("each", "constant", "gaps"),
+    kind="real",
+    decay=True,
+    structured=ALIKE,
+)

@@ -15,14 +15,31 @@ MAPS = {
     "log_dt": mp.exp,
     "neg_exp": _rate(mp.exp),
     "neg_softplus": _rate(lambda x: mp.log1p(mp.exp(x))),
+    "linear_gate": mp.log,
+    "base_2": lambda theta: theta * mp.log(2),
+    "log_sigmoid": lambda theta: -mp.log1p(mp.exp(-theta)),
+    "sigmoid": lambda theta: 1 / (1 + mp.exp(-theta)),
 }
 
 
-def of_one(oracle, name, place):
+def _normalised(row, eps):
+    """The row over √(Σ θ² + ε)."""
+    size = mp.sqrt(mp.fsum(x * x for x in row) + mp.mpf(eps))
+    return [x / size for x in row]
+
+
+ROWS = {
+    "scaled": lambda row, eps: [x / mp.sqrt(len(row)) for x in row],
+    "normalised": _normalised,
+    "oldest_first": lambda row, eps: row[::-1],
+}
+
+
+def of_one(oracle, adapter, place):
     """The oracle with argument number `place` by its parameter."""
 
     def adapted(*arrays, **statics):
-        changed = _each(MAPS[name], arrays[place])
+        changed = _changed(adapter, arrays[place])
         return oracle(*arrays[:place], changed, *arrays[place + 1 :], **statics)
 
     return adapted
@@ -39,6 +56,17 @@ def of_pairs(oracle, axes):
     return adapted
 
 
+def of_state(oracle, place, outputs):
+    """The oracle whose argument number `place`, and outputs, are transposed."""
+
+    def adapted(*arrays, **statics):
+        arrays = [_transposed(x) if i == place else x for i, x in enumerate(arrays)]
+        y = oracle(*arrays, **statics)
+        return tuple(_transposed(x) if j in outputs else x for j, x in enumerate(y))
+
+    return adapted
+
+
 def of_steps(oracle):
     """The oracle of dt x and dt A, from x, dt and A; of one step if dt is a number."""
 
@@ -51,9 +79,24 @@ def of_steps(oracle):
     return adapted
 
 
+def _changed(adapter, x):
+    """The argument that belongs to the parameter, entry by entry or row by row."""
+    if adapter.name in MAPS:
+        return _each(MAPS[adapter.name], x)
+    inner = bool(x) and isinstance(x[0], list)
+    return [_changed(adapter, y) for y in x] if inner else ROWS[adapter.name](x, adapter.eps)
+
+
 def _each(change, x):
     """A function of every number in nested lists."""
     return [_each(change, y) for y in x] if isinstance(x, list) else change(x)
+
+
+def _transposed(x):
+    """Nested lists with the two innermost levels exchanged."""
+    if x and isinstance(x[0], list) and x[0] and isinstance(x[0][0], list):
+        return [_transposed(y) for y in x]
+    return [*map(list, zip(*x, strict=True))]
 
 
 def _doubled(x, axis):

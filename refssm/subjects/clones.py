@@ -105,7 +105,7 @@ CLONES = {
         Clone(
             "fla-org/flash-linear-attention",
             "bc3b101dcb713ddc5bd8924b66754eb68b5ccf89",
-            ("flash_linear_attention",),
+            ("flash_linear_attention", "flash_linear_attention_delta"),
             ("torch", "triton", "einops", "transformers"),
         ),
         Clone(

@@ -12,7 +12,7 @@ MODULES = {
     "torch": ("torch_kernels", "torch_scans", "torch_associative"),
     "accelerated-scan": ("accelerated_scan",),
     "mambapy": ("mambapy",),
-    "transformers": ("transformers",),
+    "transformers": ("transformers", "qwen3_next"),
     "s5-pytorch": ("s5_pytorch",),
     "lrnnx": ("lrnnx",),
     "mamba-ssm": ("mamba_ssm",),

@@ -92,6 +92,7 @@ def test_a_bar_is_for_the_size_that_it_names():
     assert (found.least, found.came.value, found.met) == (3, 2.0, False)
 
 
+@pytest.mark.long
 @each
 def test_a_profile_has_the_whole_first_and_no_part_is_longer(setting):
     (name, whole), *parts = profile.profile(setting)

@@ -131,6 +131,7 @@ def mamba2_chunk_scan(x, dt, A, B, C, chunk_size, D=None, dt_bias=None):
 """
 
 
+@pytest.mark.long
 def test_the_arguments_of_mamba_2_are_understood(folder, capfd):
     told, text = written(folder, capfd, MAMBA2, "mamba2_chunk_scan")
     assert "ssd_chunked, sure" in told

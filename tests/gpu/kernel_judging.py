@@ -2,7 +2,7 @@
 
 import pytest
 from array_level import ARRAY_LEVEL
-from rotation import ROTATION, of_turn
+from rotation import ROTATION, TWELFTHS, of_turn
 
 from refssm.catalog import OPERATORS
 from refssm.conformance.checks.checks import PROFILES, checks_of, types_of
@@ -16,12 +16,12 @@ MIRRORED = [op for op in OPERATORS if "gpu" not in op.lacks]
 SLOW = ("linear_attention",)  # a block of threads for each state: half a minute for an operator
 
 
-def each_in_turn(operators):
-    """The operators as parameters; of slow families one in twelve, the others in the long run."""
+def each_in_turn(operators, turns: int):
+    """The operators as parameters: one in so many, of slow families in twelve; the rest is long."""
     return [
-        pytest.param(op, marks=pytest.mark.long if late else (), id=str(op))
+        pytest.param(op, marks=() if of_turn(f"judged {op}", of) else pytest.mark.long, id=str(op))
         for op in operators
-        for late in [op.family in SLOW and not of_turn(f"judged {op}")]
+        for of in [TWELFTHS if op.family in SLOW else turns]
     ]
 
 

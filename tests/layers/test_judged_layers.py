@@ -102,6 +102,7 @@ def rejected(op, profile):
     return told
 
 
+@pytest.mark.long
 @EACH
 def test_no_honest_layer_is_rejected_on_a_few_cases(op):
     few = replace(PROFILES["default"], value=2, double=0, gradient=1, law=0)

@@ -11,23 +11,41 @@ with ‖M_t‖₂ ≤ e^g max(1, |1 − β‖k‖²|), of several gates the larg
 last step to the first; a gradient is a product of both, and its errors follow by the product rule.
 K0 has the roundings of the steps alone; K1 also those of the inputs, one each.
 
+The second gauge, of grade N, is that of programs by chunks that take a decay from one step to
+another as e^{G_i − G_j}, with sums G of the gates: it keeps the digits that G has. What it
+multiplies is all that was ever added, which the bound of a column counts. Such programs sum the
+gradients of gates from the end, too: that of G_i is a product of queries, keys and their gradients.
+
 The bounds run through the forms of a recurrence as its own functions do
 (`refssm._declaration.recurrence`): a state has one more row, which is e, and states and bounds a
-first axis of K0 and K1.
+first axis of K0 and K1. Arguments are tracked arrays: behind an adapter, they have errors in K0,
+too, those of the parametrisation.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from refssm._declaration.adapted import Adapted
 from refssm._declaration.arguments import several
+from refssm._declaration.operator import Operator
 from refssm._declaration.recurrence import Recurrence
 from refssm._numerics.broadcasting import unbroadcast, with_batch
 from refssm._numerics.contraction import einsum
-from refssm.conformance.gauges.gauge import Gauge, Gauges, TrackedCall, wide
+from refssm.conformance.gauges.cumulated.sums import ALLOWED
+from refssm.conformance.gauges.gauge import (
+    Cumulated,
+    Gauge,
+    Gauges,
+    TrackedCall,
+    as_input,
+    wide,
+)
 from refssm.conformance.gauges.rules import tree
+from refssm.conformance.gauges.tracked import Tracked, lifted, tracing
 from refssm.linear_attention.chunked import DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED
 from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
@@ -35,6 +53,7 @@ from refssm.linear_attention.kimi import KIMI
 from refssm.linear_attention.sweep import gates_keys
 
 EXPONENTIAL = 4  # roundings of an exponential, as in `rules.py`
+LONG = 128  # steps of the longest chunks that kernels have, whatever size they are asked for
 
 
 class Terms(NamedTuple):
@@ -45,6 +64,17 @@ class Terms(NamedTuple):
     v: Any
     log_g: Any
     beta: Any
+
+
+class Errors(NamedTuple):
+    """The errors of the arguments, K0 and K1 as first axis, then the leading axes of the state."""
+
+    q: Any
+    k: Any
+    v: Any
+    log_g: Any
+    beta: Any
+    by_sums: Any  # of each step's strongest decay, in the second gauge
 
 
 class Kept(NamedTuple):
@@ -68,37 +98,42 @@ class Columns:
     names: Sequence[str]
     keyed: bool  # a gate for each key
     floor: float = 0.0
+    unit: float = 0.0
     chunked: bool = False  # sums over pairs of steps, and exponentials of sums of gates
+    cumulated: str = ""  # K0 beside that of the second gauge: "whole", or of its "terms" alone
 
-    def run(self, arguments, S0, resets, **_):
+    def run(self, arguments, S0, resets, chunk=0):
         """The bounds of the outputs, and the last state with those of its columns below it."""
-        terms = self._terms(arguments)
+        terms = self._terms([x.value for x in arguments])
         state, resets = self._started(terms, S0, resets)
-        y = []
+        errors, y = self._errors(arguments, state, chunk), []
         for t in range(terms.q.shape[-2]):
-            state, kept = self._step(terms, state, resets, t)
-            q = terms.q[..., t, :]
-            y.append(self._product(q, self._norm(q), kept.S, kept.of_S, 1 + _one(state)))
+            state, kept = self._step(terms, errors, state, resets, t)
+            q, of_q = terms.q[..., t, :], errors.q[..., t, :]
+            y.append(self._product(q, self._norm(q), of_q, kept.S, kept.of_S))
         batch = state.shape[:-2]
         shape = (*batch, 0, state.shape[-1])
         y = [np.broadcast_to(y_t, (*batch, state.shape[-1])) for y_t in y]
         return np.stack(y, axis=-2) if y else np.zeros(shape), state
 
-    def back(self, cotangents, arguments, S0, resets, **_):
+    def back(self, cotangents, arguments, S0, resets, chunk=0):
         """The bounds of the gradients; that of the state has its value above its bound."""
-        terms = self._terms(arguments)
+        terms = self._terms([x.value for x in arguments])
         start, resets = self._started(terms, S0, resets)
+        errors = self._errors(arguments, start, chunk)
         dy, G = (*cotangents, np.zeros_like(start))[:2]
         state, kept = start, []
         for t in range(terms.q.shape[-2]):
-            state, of_step = self._step(terms, state, resets, t)
+            state, of_step = self._step(terms, errors, state, resets, t)
             kept.append(of_step)
         found = []
         for t in range(len(kept) - 1, -1, -1):
-            of_step, G = self._step_back(dy[..., t, :], G, terms, kept[t], t)
+            of_step, G = self._step_back(dy[..., t, :], G, terms, errors, kept[t], t)
             begins = resets[..., t, None, None]
             G = np.where(begins, 0, G)
             found.insert(0, {**of_step, "log_g": np.where(begins[..., 0], 0, of_step["log_g"])})
+        if self.cumulated:
+            self._sum_from_the_end(found, terms)
         return *self._gathered(found, arguments), _unbroadcast(G, (start if S0 is None else S0)[0])
 
     def _terms(self, arguments) -> Terms:
@@ -109,6 +144,46 @@ class Columns:
         else:
             log_g = given["log_g"] if self.keyed else given["log_g"][..., None]
         return Terms(given["q"], k, given["v"], log_g, given["beta"])
+
+    def _errors(self, arguments, state, chunk: int) -> Errors:
+        """The errors; in chunks exponents are sums of gates, which err by a rounding each."""
+        rank, told = state.ndim - 3, []
+        terms = Terms(*map(lifted, self._terms(arguments)))
+        for x, core in zip(terms, (2, 2, 2, 2, 1), strict=True):
+            errors = np.moveaxis(x.errors, -1, 0)
+            more = [1] * (rank - (x.ndim - core))
+            told.append(errors.reshape(2, *more, *x.shape))
+        if self.cumulated:
+            told = [np.stack([e[0], e[0]]) for e in told]
+        log_g = terms.log_g.value
+        by_sums = (np.exp(log_g) * self._of_differences(log_g, chunk)).max(-1, initial=0)
+        errors = Errors(*Terms(*told), by_sums)
+        return errors._replace(log_g=np.maximum(errors.log_g, self.chunked * np.abs(log_g)))
+
+    def _of_differences(self, log_g, chunk: int):
+        """The errors of differences of sums of gates: of both sums, in any chunk of this length.
+
+        Where a sum has no digits left it begins anew: a long row must not excuse short chunks.
+        """
+        if self.cumulated != "whole":
+            return np.zeros_like(log_g)
+        size, w = np.abs(log_g), max(chunk, LONG)
+        sums = np.cumsum(np.where(np.isfinite(size), size, 0), axis=-2)
+        before = np.concatenate([np.zeros_like(sums[..., :w, :]), sums[..., :-w, :]], axis=-2)
+        charge = 2 * tree(min(w, log_g.shape[-2]))
+        return charge * np.minimum(
+            sums - before[..., : size.shape[-2], :], 1 / (ALLOWED * self.unit)
+        )
+
+    def _sum_from_the_end(self, found, terms: Terms):
+        """Add to the second gauge of gates' gradients what sums from the end of the row err by."""
+        l, total = len(found), 0
+        for t in range(l - 1, -1, -1):
+            q, k = np.abs(terms.q[..., t, :]), np.abs(terms.k[..., t, :])
+            of_pairs = (tree(l) + 2) * (q * found[t]["q"][1] + k * found[t]["k"][1])
+            total = total + (of_pairs if self.keyed else of_pairs.sum(-1, keepdims=True))
+            base, own = found[t]["log_g"]
+            found[t]["log_g"] = np.stack([base, own + total])
 
     def _started(self, terms: Terms, S0, resets):
         """The state with a row for errors and all leading axes, and the resets."""
@@ -122,55 +197,70 @@ class Columns:
         more = [1] * (len(batch) - (S0.ndim - 3))
         return with_batch(S0.reshape(2, *more, *S0.shape[1:]), 2, (2, *batch)), resets
 
-    def _step(self, terms: Terms, state, resets, t: int):
+    def _step(self, terms: Terms, errors: Errors, state, resets, t: int):
         """The state after step t, and what a reverse pass needs of it."""
         k, v, beta = terms.k[..., t, :], terms.v[..., t, :], terms.beta[..., t, None]
+        of_k, of_beta = errors.k[..., t, :], errors.beta[..., t, None]
         state = np.where(resets[..., t, None, None], 0, state)
         S, e, gates = state[0, ..., :-1, :], state[..., -1, :], np.exp(terms.log_g[..., t, :])
-        Z, one = gates[..., None] * S, _one(state)
-        strongest = gates.max(-1, initial=0)[..., None]
-        of_Z = strongest * e + (EXPONENTIAL + 1) * self._size(Z)
-        of_Z = of_Z + self._of_sums(one) * self._size(Z * terms.log_g[..., t, :, None])
+        Z = gates[..., None] * S
+        of_Z, by_sums = self._decayed(Z, e, gates, errors, t), self._by_sums(e, errors, t)
         size = self._norm(k)
         r = v - einsum("...np,...n->...p", Z, k)
-        own = self._product(k, size, Z, 0, 1 + one) + self._least(r) + one * self._least(v)
+        own = self._product(k, size, of_k, Z, by_sums) + self._least(r) + errors.v[..., t, :]
         u = beta * r
         S = Z + k[..., :, None] * u[..., None, :]
         # of k uᵀ: those of β r, of the product, of k and β; and of the sum
-        made = size * (beta * own + (2 + 2 * one) * self._least(u)) + self._size(S)
+        made = size * (beta * own + 2 * self._least(u) + of_beta * np.abs(r))
+        made = made + self._norm(of_k) * np.abs(u) + self._size(S)
         of_S = self._reflected(k, beta) * of_Z + made
-        return _with_row(S, of_S), Kept(Z, of_Z, r, own + size * of_Z, S, of_S)
+        kept = Kept(Z, of_Z + by_sums, r, own + size * of_Z, S, of_S + by_sums)
+        return _with_row(S, of_S), kept
 
-    def _step_back(self, dy, G, terms: Terms, kept: Kept, t: int):
+    def _step_back(self, dy, G, terms: Terms, errors: Errors, kept: Kept, t: int):
         """The bounds of the gradients of step t, and the cotangent of the state before it."""
         q, k, beta = terms.q[..., t, :], terms.k[..., t, :], terms.beta[..., t, None]
-        gates, one = np.exp(terms.log_g[..., t, :]), _one(G)
+        of_k, of_beta = errors.k[..., t, :], errors.beta[..., t, None]
+        gates, one = np.exp(terms.log_g[..., t, :]), 0 if self.cumulated else _one(G)
         Z, of_Z, r, of_r, S, of_S = kept
         G, of_G = G[0, ..., :-1, :], G[..., -1, :]
         G = q[..., :, None] * dy[..., None, :] + G
-        of_G = of_G + (1 + 2 * one) * self._norm(q) * self._least(dy) + self._size(G)
+        of_G = of_G + (1 + one) * self._norm(q) * self._least(dy) + self._size(G)
+        of_G = of_G + self._norm(errors.q[..., t, :]) * np.abs(dy)
         size = self._norm(k)
         w = einsum("...np,...n->...p", G, k)
-        own = self._product(k, size, G, 0, 1 + one)  # of Gᵀ k
+        own = self._product(k, size, of_k, G, 0)  # of Gᵀ k
         of_w, dv = own + size * of_G, beta * w
         dZ = G - k[..., :, None] * dv[..., None, :]
-        by_w = (2 + 2 * one) * size * self._least(dv)
+        by_w = size * (2 * self._least(dv) + of_beta * np.abs(w)) + self._norm(of_k) * np.abs(dv)
         of_dZ = self._reflected(k, beta) * of_G + size * beta * own + by_w + self._size(dZ)
         products = self._sum(G, of_G, r, of_r) + self._sum(Z, of_Z, w, of_w)
-        dk = beta * (einsum("...np,...p->...n", G, r) - einsum("...np,...p->...n", Z, w))
-        log_g = terms.log_g[..., t, :]
+        by_beta = einsum("...np,...p->...n", G, r) - einsum("...np,...p->...n", Z, w)
         found = {
             "q": self._sum(S, of_S, dy, one * np.abs(dy)),
-            "k": beta * products + (2 + one) * np.abs(dk) + self.floor,
-            "v": beta * of_w + (1 + one) * self._least(dv),
+            "k": beta * products + (2 * beta + of_beta) * np.abs(by_beta) + self.floor,
+            "v": beta * of_w + self._least(dv) + of_beta * np.abs(w),
             "log_g": self._of_gate(Z, of_Z, dZ, of_dZ),
             "beta": self._sum(w[..., None, :], of_w, r, of_r)[..., 0],
         }
         before = gates[..., None] * dZ
-        of_before = gates.max(-1, initial=0)[..., None] * of_dZ
-        of_before = of_before + (EXPONENTIAL + 1) * self._size(before)
-        of_before = of_before + self._of_sums(one) * self._size(before * log_g[..., None])
-        return found, _with_row(before, of_before)
+        of_before = self._decayed(before, of_dZ, gates, errors, t)
+        return found, _with_row(before, of_before + self._by_sums(of_dZ, errors, t))
+
+    def _decayed(self, Z, of_S, gates, errors: Errors, t: int):
+        """The bound of Z = diag(gates) S."""
+        of_Z = gates.max(-1, initial=0)[..., None] * of_S + (EXPONENTIAL + 1) * self._size(Z)
+        return of_Z + self._by_gate(Z, errors.log_g[..., t, :])
+
+    def _by_sums(self, of_S, errors: Errors, t: int):
+        """What decays by differences of sums add where a state is read, beside the second gauge.
+
+        A later step takes its decays from the first steps again: what it reads has these errors,
+        and what it writes of it, but not the state itself.
+        """
+        if not self.cumulated:
+            return 0 * of_S
+        return np.stack([0 * of_S[0], errors.by_sums[..., t, None] * of_S[0]])
 
     def _of_gate(self, Z, of_Z, dZ, of_dZ):
         """The bound of Σ_p Z ∘ dZ for each key, or of its sum over all keys."""
@@ -182,10 +272,11 @@ class Columns:
         total = norms.sum(-1) + (tree(n * p) + 1) * (moduli + n * p * self.floor)
         return total[..., None] + self._pairs(of_Z, of_dZ)[..., None]
 
-    def _product(self, x, size, S, e, more):
-        """The bound of Sᵀ x, whose columns S have errors e; `more` has the roundings of a term."""
+    def _product(self, x, size, of_x, S, e):
+        """The bound of Sᵀ x, whose columns S have errors e."""
         moduli = einsum("...np,...n->...p", np.abs(S), np.abs(x)) + S.shape[-2] * self.floor
-        return size * e + (tree(S.shape[-2]) + more) * moduli
+        by_x = einsum("...np,...n->...p", np.abs(S), of_x)
+        return size * e + (tree(S.shape[-2]) + 1) * moduli + by_x
 
     def _sum(self, S, of_S, x, of_x):
         """The bound of Σ_p S_np x_p, entry by entry; a column's error is at most its norm."""
@@ -198,16 +289,19 @@ class Columns:
         return errors + (tree(p) + 1) * moduli + pairs
 
     def _pairs(self, of_S, of_x):
-        """What a sum over pairs of steps errs by more: it multiplies the terms of S by those of x.
+        """What a product of S and x errs by because both err.
 
-        The bounds of both count all that was ever added to them, so they are at least as large as
-        these terms, also where the terms cancel and both are 0.
+        Where both are 0 but for roundings, this is all that is left: with equal keys and β = 1 the
+        state keeps the roundings of what was taken away, and so does its cotangent. In chunks a
+        sum over pairs of steps multiplies the terms of S by those of x themselves. The bounds of
+        both count all that was ever added to them, so they are at least as large as these terms.
         """
-        return (of_S * of_x).sum(-1) if self.chunked else np.zeros(())
+        return (1 if self.chunked else self.unit) * (of_S * of_x).sum(-1)
 
-    def _of_sums(self, one):
-        """Whether exponents err by a rounding: inputs in K1, and in chunks the sums of gates."""
-        return 1 if self.chunked else one
+    def _by_gate(self, Z, of_log_g):
+        """What Z = e^{log_g} S errs by because log_g does."""
+        some = (of_log_g > 0).any(-1)[..., None]
+        return np.where(some, self._size(Z * of_log_g[..., None]), 0)
 
     def _reflected(self, k, beta):
         """‖I − β k kᵀ‖₂."""
@@ -237,7 +331,7 @@ class Columns:
             if name == "log_g" and not self.keyed:
                 parts = [part[..., 0] for part in parts]
             core = 1 if name == "beta" or (name == "log_g" and not self.keyed) else 2
-            summed = _unbroadcast(np.stack(parts, axis=-core), x)
+            summed = _unbroadcast(np.stack(parts, axis=-core), x.value)
             terms = np.size(parts[0]) * len(parts) // max(1, summed.size)
             bounds.append((1 + tree(terms)) * summed)  # each bound is at least the term's modulus
         return bounds
@@ -265,24 +359,87 @@ OF = {op.name: (recurrence, j) for recurrence in RECURRENCES
       for j, op in enumerate(recurrence.operators)}  # fmt: skip
 
 
-def columns_of(recurrence: Recurrence, floor: float) -> Columns:
+def columns_of(recurrence: Recurrence, floor: float, unit: float) -> Columns:
     """The bounds of a recurrence whose arguments are named as here."""
     keyed, chunked = gates_keys(recurrence.operators[0]), recurrence.same_as is not None
-    return Columns([*recurrence.inputs], keyed, floor, chunked)
+    return Columns([*recurrence.inputs], keyed, floor, unit, chunked)
 
 
-def of_columns(call: TrackedCall) -> Gauges:
+def beside(call: TrackedCall, gauges: Gauges, vjp: Callable | None) -> Gauges:
+    """The gauges with the second one, of programs by sums of gates, if there are gates."""
+    if "log_g" not in call.op.inputs:
+        return gauges
+
+    @cache
+    def bounds(cumulated: str) -> list[np.ndarray]:
+        found = of_columns_gradients(call, vjp, cumulated) if vjp else of_columns(call, cumulated)
+        # that of K0 is larger than what was measured, and so is this one, in the place of K1
+        return [own.k0 * _times(g.k1, g.k0) for own, g in zip(gauges, found, strict=True)]
+
+    def second(j: int) -> Cumulated:
+        return Cumulated(lambda: bounds("whole")[j], lambda: bounds("terms")[j])
+
+    return tuple(replace(g, cumulated=second(j)) for j, g in enumerate(gauges))
+
+
+def _times(larger, k):
+    """How many times larger a bound is; 1 where there is none."""
+    known = np.isfinite(larger) & (k > 0)
+    return np.divide(larger, k, where=known, out=np.ones_like(k))
+
+
+def of_columns(call: TrackedCall, cumulated: str = "") -> Gauges:
     """One gauge for each output."""
     values = call.values or several(_run(call.op.definition or call.op.reference, call))
     names = [f"{name}->" for name in call.op.outputs]
-    return _gauges(call, values, names, lambda pair: pair.forward)
+    with tracing(call.unit, call.floor):
+        natural = _levels(call.op, call.arrays)[-1]
+    bounds = _bounds(call, [], natural, names, lambda pair: pair.forward, cumulated)
+    for adapted in reversed([*_chain(call.op)][:-1]):
+        tracked = (Tracked(k[0], np.moveaxis(k, 0, -1)) for k in bounds)
+        bounds = [np.moveaxis(y.errors, -1, 0) for y in several(adapted.returned(tuple(tracked)))]
+    return tuple(map(partial(_gauge, peak=_peak(call, values), floor=call.floor), values, bounds))
 
 
-def of_columns_gradients(call: TrackedCall, vjp: Callable) -> Gauges:
-    """One gauge for each gradient."""
+def of_columns_gradients(call: TrackedCall, vjp: Callable, cumulated: str = "") -> Gauges:
+    """One gauge for each gradient, through the adapters of the operator."""
     values = call.values or [g for g in _run(vjp, call) if g is not None]
-    names = [name for name in call.op.inputs if name not in call.op.discrete]
-    return _gauges(call, values, names, lambda pair: pair.vjp)
+    count, op = len(call.op.inputs), call.op
+    cotangents = wide(call.arrays[:-count])
+    with tracing(call.unit, call.floor, partial=True):
+        levels = _levels(op, call.arrays[-count:])
+        chain = [*_chain(op)]
+        natural = levels[-1]
+        for adapted in chain[:-1]:
+            cotangents = adapted.cotangents(cotangents)
+        names = [name for name in op.inputs if name not in op.discrete]
+        bounds = _bounds(call, cotangents, natural, names, lambda pair: pair.vjp, cumulated)
+        if len(levels) > 1:
+            plain = [x.value if isinstance(x, Tracked) else x for x in natural]
+            made = chain[-1].bare_vjp(*cotangents, *plain, **call.statics)
+            found = iter(bounds)
+            gradients = [g if g is None else Tracked(g, np.moveaxis(next(found), 0, -1))
+                         for g in made]  # fmt: skip
+            inwards = zip(chain[:-1], levels[:-1], levels[1:], strict=True)
+            for adapted, parameters, inner in reversed([*inwards]):
+                gradients = adapted.back(gradients, parameters, inner)
+            bounds = [np.moveaxis(g.errors, -1, 0) for g in gradients if g is not None]
+    return tuple(map(partial(_gauge, peak=_peak(call, values), floor=call.floor), values, bounds))
+
+
+def _chain(op: Operator | None) -> Iterator[Any]:
+    """The operator, and what it is a function of other parameters of, down to that of its own."""
+    while op is not None:
+        yield op
+        op = op.base if isinstance(op, Adapted) else None
+
+
+def _levels(op: Operator, arrays) -> list[list]:
+    """The arguments of each operator of the chain as tracked arrays; marks stay as they are."""
+    levels = [[as_input(a) for a in arrays]]
+    for adapted in [*_chain(op)][:-1]:
+        levels.append(adapted.given(levels[-1]))
+    return levels
 
 
 def _run(program, call: TrackedCall):
@@ -290,32 +447,37 @@ def _run(program, call: TrackedCall):
         return program(*wide(call.arrays), **call.statics)
 
 
-def _gauges(call: TrackedCall, values, names, program_of) -> Gauges:
-    """The gauges of the results with these names; that of an output ends in an arrow."""
+def _bounds(call: TrackedCall, cotangents, natural, names, program_of, cumulated) -> list:
+    """The bounds of the results with these names; that of an output ends in an arrow."""
     recurrence, number = OF[call.op.name]
     letter = recurrence.state.letter
     states = {letter, f"{letter}0", *(f"{y}->" for y in call.op.outputs[1:])}
-    given = [f"{y}->" for y in call.op.outputs] + [*call.op.inputs]
-    given = given[len(given) - len(call.arrays) :]
-    columns = columns_of(recurrence, call.floor)
+    given = [*(f"{y}->" for y in call.op.outputs), *call.op.inputs]
+    columns = replace(columns_of(recurrence, call.floor, call.unit), cumulated=cumulated)
     pairs = list(recurrence.mirrors(columns.run, columns.back, lambda op: lambda f: f))
+    arrays = [*cotangents, *natural]
     arrays = [
-        _tracked_state(a) if name in states else _of_all(a) if a.dtype.kind == "i" else a
-        for name, a in zip(given, wide(call.arrays), strict=True)
+        _tracked_state(a, cumulated) if name in states else _of_all(a) if a.dtype.kind == "i" else a
+        for name, a in zip(given[len(given) - len(arrays) :], arrays, strict=True)
     ]
     with np.errstate(all="ignore"):
         made = several(program_of(pairs[number])(*arrays, **call.statics))
     made = [bounds for bounds in made if bounds is not None]
-    peak = max(_largest(a) for a in (*call.arrays, *values))
-    return tuple(
-        _gauge(y, _of_state(bounds) if name in states else bounds, peak, call.floor)
-        for name, y, bounds in zip(names, values, made, strict=True)
-    )
+    return [
+        _of_state(bounds) if name in states else bounds
+        for name, bounds in zip(names, made, strict=True)
+    ]
 
 
-def _tracked_state(S):
+def _peak(call: TrackedCall, values) -> float:
+    return max(_largest(a) for a in (*call.arrays, *values))
+
+
+def _tracked_state(S, cumulated: str):
     """A state with its columns' errors: none for K0, for K1 a rounding of each entry."""
-    return _with_row(S, _one(S[None]) * np.sqrt((S**2).sum(-2)))
+    S = S.value if isinstance(S, Tracked) else S
+    one = 0 * _one(S[None]) if cumulated else _one(S[None])
+    return _with_row(S, one * np.sqrt((S**2).sum(-2)))
 
 
 def _of_all(numbers):

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refssm._declaration.adapted import through
+from refssm._declaration.adapted import adapters_of, through
 from refssm._declaration.arguments import several
 from refssm._declaration.contract import (
     CHAIN,
@@ -48,8 +48,8 @@ from refssm._declaration.contract import (
 )
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast
-from refssm.conformance.gauges import cumulated
-from refssm.conformance.gauges.columns import of_columns, of_columns_gradients
+from refssm.adapters import NORM_OF_ROWS
+from refssm.conformance.gauges import columns, cumulated
 from refssm.conformance.gauges.gauge import Gauge, Gauges, Measure, TrackedCall, wide
 from refssm.conformance.gauges.linalg import (
     CHARGE,
@@ -224,6 +224,8 @@ def bounds(
         gauges = measured(call, exact, programs, derive, entries=entries, values=values)
     else:
         gauges = derive()
+    if op.contract is COLUMNS:
+        return columns.beside(call, gauges, vjp)
     return cumulated.beside(call, gauges, of_vjp=vjp is not None)
 
 
@@ -273,7 +275,12 @@ def _summed(op: Operator) -> bool:
 
 
 def gradient_programs(op: Operator) -> Mapping[str, Callable] | None:
-    """The programs by which the bounds of its gradients are measured, if they are."""
+    """The programs by which the bounds of its gradients are measured, if they are.
+
+    Behind a norm they are not: (g − k (g·k))/‖θ‖ cancels, and in single precision k may be 1.
+    """
+    if any(adapter.name == NORM_OF_ROWS for adapter in adapters_of(op)):
+        return None
     if op.name in GRADIENTS:
         return {name: through(op, program, True) for name, program in GRADIENTS[op.name].items()}
     return of_any(op.bare_vjp, range(len(op.outputs))) if _summed(op) else None
@@ -436,7 +443,7 @@ BOUNDS: dict[Contract, Bound] = {
     TRACED: Bound(_traced_by_definition),
     CHAIN: Bound(_traced),
     NORM: Bound(_in_norm_of_states),
-    COLUMNS: Bound(of_columns, of_columns_gradients),
+    COLUMNS: Bound(columns.of_columns, columns.of_columns_gradients),
     SINGULAR: Bound(_traced),
     GRAMIANS: Bound(_traced),
     FFT: Bound(of_transform, of_transform_gradients),

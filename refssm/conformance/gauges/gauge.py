@@ -135,7 +135,7 @@ def gauges(reference, *arrays, unit: float, floor: float = 0.0, partial=False, *
     with tracing(unit, floor, partial) as trace:
         for a in arrays:
             met(np.abs(a * 1.0))
-        y = reference(*map(_input, arrays), **statics)
+        y = reference(*map(as_input, arrays), **statics)
         # a VJP returns None for an argument without a gradient
         outputs = (lifted(t) for t in several(y) if t is not None)
         return tuple(_gauge(t, trace.peak, floor) for t in outputs)
@@ -148,7 +148,7 @@ def _gauge(y: Tracked, peak: float, floor: float) -> Gauge:
     return Gauge(y.value, bounds[..., 0], bounds[..., 1], peak)
 
 
-def _input(array) -> Tracked | np.ndarray:
+def as_input(array) -> Tracked | np.ndarray:
     """An input in double precision: exact for K0, off by one rounding for K1; flags stay flags."""
     value = np.asarray(array)
     if value.dtype.kind in "bi":

@@ -14,6 +14,8 @@ FAILURES = ("inaccurate", "wrong", "error")
 # ends of `looks_like` that say how a named bug was found
 THIS_BUG, THESE_BUGS = ": this known bug, put", ": each of these known bugs, put"
 SO_CHANGED = ": so changed, the reference"  # of an argument, which a program keeps within a limit
+OTHERWISE = "another convention"
+RIGHT_SO = ": so it is right"  # after the words of a convention
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Explained:
     failing: int = 0  # how many of the drawn cases fail in this way
     hint: str = ""
     looks_like: str = ""  # the likely mistake, or the pattern of wrong entries
+    convention: str = ""  # see `Result`
     counterexample: str = ""  # path of the saved inputs
     alone: str = ""  # path of a script that repeats the call without refssm
     evidence: Evidence | None = None
@@ -108,6 +111,7 @@ class Result:
     also: tuple[Also, ...] = ()  # other failures of the check, the worst first
     tolerated: bool = False  # thin, and the run allows that
     unjudged: tuple[str, ...] = ()  # arguments of the function that the operator does not have
+    convention: str = ""  # the only one of `refssm.adapters` in which the function is right
 
     def explained(self, failure: Explained, also: tuple[Also, ...] = ()) -> Result:
         """The result with what is known of its worst failure, and the other failures."""
@@ -123,6 +127,7 @@ class Result:
             smallest_bits=failure.smallest_bits,
             hint=self.hint or failure.hint,
             looks_like=failure.looks_like,
+            convention=failure.convention,
             counterexample=failure.counterexample,
             alone=failure.alone,
             evidence=failure.evidence,
@@ -138,6 +143,8 @@ class Result:
     @property
     def cause(self) -> str:
         """The likely mistake, without the sentence on how it was found; empty if not known."""
+        if self.convention:
+            return f"{OTHERWISE}: {self.convention.partition(RIGHT_SO)[0]}"
         told = self.looks_like
         for rest in (THIS_BUG, THESE_BUGS, SO_CHANGED):
             told = told.partition(rest)[0]

@@ -21,7 +21,7 @@ from refssm.conformance.cases.presets import OfPresets, longest_preset
 from refssm.conformance.cases.sizes import core_dims, entries_of, largest
 from refssm.conformance.checks.checks import PROFILES, judged_in_double, rule_named
 from refssm.conformance.checks.law import Conduct, Law
-from refssm.conformance.judging.result import FAILURES, THIN, Also, Result
+from refssm.conformance.judging.result import FAILURES, OTHERWISE, THIN, Also, Result
 
 LIBRARIES = ("numpy", "scipy")
 STYLES = {
@@ -154,6 +154,7 @@ def below(result: Result) -> list[str]:
         lines += [result.message, result.hint]
     if result.verdict in FAILURES:
         lines += [result.message] * bool(result.message)
+        lines += [f"{OTHERWISE}: {result.convention}"] * bool(result.convention)
         lines += [f"looks like: {result.looks_like}"] * bool(result.looks_like)
         lines += [result.hint] * bool(result.hint)
         lines += [f"{case_called(result)}: {smallest(result)}"] * bool(result.smallest)

@@ -9,10 +9,20 @@ from refssm import __version__
 from refssm.conformance.judging.result import Also, Result
 from refssm.conformance.report import lines
 
-# the version of results.schema.json; 1 had none, no `thin`, no `also`, no grade N; 2 no `unjudged`
+# the version of results.schema.json; 1 had none, no `thin`, no `also`, no grade N; 2 had no
+# `unjudged` and no `convention`
 SCHEMA = 3
 NUMBERS = ("ratio", "bits", "seconds", "smallest_ratio", "smallest_bits")
-OR_NULL = ("counterexample", "alone", "again", "known", "expires", "looks_like", "function")
+OR_NULL = (
+    "counterexample",
+    "alone",
+    "again",
+    "known",
+    "expires",
+    "looks_like",
+    "convention",
+    "function",
+)
 
 
 def document(results: list[Result], seed: int, profile: str, **more: Any) -> str:

@@ -49,6 +49,7 @@ class Probe:
         self.session, self.scope, self.candidate = session, scope, candidate
         self.learned = session.learned.get(scope.op.name)
         self.made: dict[str, FirstCall] = {}  # by type
+        self.convention: str | None = None  # in which it is right; None: not looked for
 
     @cached_property
     def refused(self) -> dict[str, str]:

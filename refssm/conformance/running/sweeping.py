@@ -13,10 +13,11 @@ from refssm.conformance.calling.candidate import Candidate, without_result
 from refssm.conformance.calling.worker import NOT_CALLED
 from refssm.conformance.cases.case import Case, ordinary_cases
 from refssm.conformance.cases.sampling import Sample
-from refssm.conformance.checks.checks import COMPARING, Check
+from refssm.conformance.checks.checks import COMPARING, VALUE, Check
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.sweep import sweep, widest
 from refssm.conformance.checks.swept import Failure, Swept
+from refssm.conformance.diagnosis.convention import right_convention
 from refssm.conformance.diagnosis.failure import explain
 from refssm.conformance.diagnosis.hints import AS_WRONG, FLUSHED
 from refssm.conformance.diagnosis.looks_like import diagnose
@@ -143,6 +144,8 @@ class Sweeping:
         verdict = without_result(replace(outcome, message=self.probe.misfit))
         shown = self._shown(_failure(first.case, verdict), None, hints=False, shrink=False)
         shown = replace(shown, kind=MISFIT, hint=UNFIT if outcome.misfit else RAISES)
+        if self.session.settings.diagnose and not first.killed:
+            shown = replace(shown, convention=self._convention())
         result = self.wording.judged(self.check, verdict, started).explained(shown)
         return replace(result, shrunk=False)
 
@@ -238,13 +241,23 @@ class Sweeping:
         if (settings.diagnose or inaccurate) and not worst.verdict.died:
             check, candidate, seed = self.check, self.candidate, self.options["seed_"]
             looks_like = diagnose(check, candidate, worst.sample.case, self._cases(), seed)
-            shown = replace(shown, looks_like=looks_like.text if settings.diagnose else "")
+            told = (looks_like.text, self._convention()) if settings.diagnose else ("", "")
+            shown = replace(shown, looks_like=told[0], convention=told[1])
             if looks_like.of_few_bits:  # it has few bits in a wider type too
                 shown = replace(shown, hint=shown.hint.removesuffix(AS_WRONG))
         if inaccurate and shown.hint.endswith(AS_WRONG):
             shown = replace(shown, as_wrong=True)
         also = [self._shown(failure, None, hints=False).also(failure.verdict) for failure in others]
         return shown, tuple(also)
+
+    def _convention(self) -> str:
+        """The convention in which the function is right, looked for once in a run, or ""."""
+        narrowed = self.session.settings.where.values  # its parameters would lie outside
+        if self.probe.convention is None and self.check.rule is VALUE and not narrowed:
+            self.session.tick(f"{self.check.id}: looking for its convention", 0, 0)
+            found = right_convention(self.check, self.candidate, self.options["seed_"])
+            self.probe.convention = found
+        return self.probe.convention or ""
 
     def _shrink(self, failure: Failure, verdicts: dict[str, Verdict | None], until: float) -> None:
         """Replace the case of a failure by a smaller one that fails in the same way."""

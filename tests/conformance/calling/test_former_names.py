@@ -28,8 +28,8 @@ def operators(file):
     return found
 
 
-def test_every_plugin_of_today_had_a_former_name():
-    assert {place.file for place in former.places().values()} == FILES
+def test_every_former_name_is_of_a_plugin_of_today():
+    assert {place.file for place in former.places().values()} < FILES  # later ones have none
     assert set(CLONES) <= set(MODULES)
 
 
@@ -84,6 +84,7 @@ def test_verify_takes_a_former_name_and_says_todays(capfd, tmp_path, monkeypatch
     assert f"{SUBJECTS}.scipy::dlsim   profile quick" in out
 
 
+@pytest.mark.long
 def test_a_failure_that_was_saved_under_a_former_name_is_replayed(capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plugin(tmp_path, LATE)

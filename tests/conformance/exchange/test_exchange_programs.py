@@ -195,6 +195,7 @@ def test_options_that_a_program_has_not_are_one_sentence(capfd, options, words):
     assert run(capfd, "verify", "--exec", "true {case}", "--as", "nplr_legs", "--vjp")[0] == 4
 
 
+@pytest.mark.long
 def test_verify_runs_a_program_for_every_check_and_makes_its_failures_smaller(
     capfd, tmp_path, monkeypatch
 ):

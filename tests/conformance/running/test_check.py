@@ -215,6 +215,7 @@ def short(x):
     return {name: a[..., :4, :1] for name, a in x.items()}
 
 
+@pytest.mark.long
 def test_the_seed_decides_the_cases():
     texts = [failure(late, "value", seed=seed) for seed in (0, 0, 5)]
     told = [text[text.index("worst") :] for text in texts]  # the part after the duration
@@ -254,6 +255,7 @@ def split_judged(monkeypatch, resumed, **others):
     check("linear_scan", module.mine, profile="quick", checks=("split",))
 
 
+@pytest.mark.long
 def test_split_is_judged_with_the_form_of_the_module_that_starts_from_a_state(monkeypatch):
     @implements("linear_scan_from")
     def right(a, b, x0):

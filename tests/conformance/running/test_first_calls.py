@@ -119,6 +119,7 @@ ENDS = "\n{of}\n    import os; os.abort()\n"
 STEP = "def linear_step(a, b, x):\n    return a * x + b\n"
 
 
+@pytest.mark.long
 def test_what_one_implementation_ends_is_not_the_end_of_the_next(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     plugin(tmp_path, ENDS.format(of="def linear_scan(a, b):") + STEP)
@@ -131,6 +132,7 @@ def test_what_one_implementation_ends_is_not_the_end_of_the_next(tmp_path, monke
         assert {verdict for name, verdict in told if name == "linear_step"} == {"pass"}, told
 
 
+@pytest.mark.long
 def test_after_a_few_restarts_a_file_is_not_called_again(tmp_path):
     plugin(tmp_path, SCAN + ENDS.format(of="def linear_step(a, b, x):"))
     ones = np.ones((2, 3), np.float32)

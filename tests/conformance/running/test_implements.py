@@ -249,6 +249,7 @@ def test_an_only_that_keeps_nothing_is_told(only, verdict, told):
     assert (result.verdict, result.message[: len(told)]) == (verdict, told)
 
 
+@pytest.mark.long
 def test_check_is_silent_where_all_is_right_and_tells_where_not():
     check("linear_scan", scan, profile="quick", checks=("value", "causal"))
     with pytest.raises(AssertionError) as failed:
@@ -278,6 +279,7 @@ def nearly(a, b):
     return np.where(x == np.round(x), x, x * np.float32(1 + 40 * 2.0**-24)).astype(x.dtype)
 
 
+@pytest.mark.long
 def test_check_goes_by_what_the_function_itself_declares():
     settings = {"profile": "quick", "checks": ("value",)}
     with pytest.raises(AssertionError, match=r"allowed 16"):

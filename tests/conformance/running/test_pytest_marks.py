@@ -146,6 +146,7 @@ def test_a_range_that_cannot_be_fails_as_the_mark(run, where):
     assert refused(result, NO_RANGE[where])
 
 
+@pytest.mark.long
 def test_verify_judges_a_function_as_its_mark_says(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     plugin(tmp_path, MARKED)

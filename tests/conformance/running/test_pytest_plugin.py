@@ -168,6 +168,7 @@ def test_notes_of_a_pass_are_a_section_of_its_report(folder):
     assert "`x` is float64, wider than float32" in result.stdout.str()
 
 
+@pytest.mark.long
 def test_a_function_that_is_expected_to_fail_is(folder):
     marked = LATE.replace("@", "@pytest.mark.xfail(reason='known')\n@", 1)
     counts = outcomes(folder.write(marked).run("-k", "value or alias"))
@@ -178,6 +179,7 @@ def test_a_function_that_is_expected_to_fail_is(folder):
     assert outcomes(folder.write(skipped).run()) == {"skipped": 19}
 
 
+@pytest.mark.long
 def test_one_check_may_be_expected_to_fail(folder):
     named = ', xfail={"value[float32]": "carries one"}'
     result = folder.write(LATE, options=named).run("-k", "value or alias", "-rsx")
@@ -270,6 +272,7 @@ def test_what_is_not_there_is_a_skip_that_says_so(folder):
     assert "needs linear_scan_from" in result.stdout.str()
 
 
+@pytest.mark.long
 def test_the_scan_from_a_state_in_the_same_file_is_what_split_resumes_with(folder):
     resumed = "@implements('linear_scan_from')\ndef resumed(a, b, x0):\n    return {}\n"
     right = "linear_scan(a, b + 0) if 0 else __import__('refssm').linear_scan_from(a, b, x0)"

@@ -36,6 +36,7 @@ def test_pytest_finds_the_plugin_by_its_entry_point():
     assert found.value == PLUGIN
 
 
+@pytest.mark.long
 def test_a_listed_failure_is_expected_with_its_reason(project):
     result = project(LATE, listed=[entry()], options=("-k", "value or alias"))
     assert outcomes(result) == {"xfailed": 1, "passed": 1}
@@ -48,6 +49,7 @@ def test_a_listed_check_that_passes_fails(project):
     assert "[XPASS(strict)] carries too much" in result.stdout.str()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [RIGHT, LATE], ids=["passing", "failing"])
 def test_an_entry_whose_day_is_over_fails(project, text):
     result = project(text, listed=[entry(expires=PAST)], options=("-k", "value"))
@@ -60,6 +62,7 @@ def test_an_entry_whose_day_is_over_fails(project, text):
 IMPLEMENTATIONS = ("test_late", "test_ops.py", "test_ops.py::test_late", "*late")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_an_entry_is_of_the_function_or_of_the_file_that_it_names(project, name):
     own = entry(implementation=name)
@@ -67,6 +70,7 @@ def test_an_entry_is_of_the_function_or_of_the_file_that_it_names(project, name)
     assert outcomes(result) == {"xfailed": 1}
 
 
+@pytest.mark.long
 def test_an_entry_of_another_function_hides_nothing(project):
     result = project(LATE, listed=[entry(implementation="test_other")], options=("-k", "value"))
     assert outcomes(result) == {"failed": 1}
@@ -81,6 +85,7 @@ def test_an_entry_that_matches_no_check_of_the_function_it_names_fails_as_an_ite
     )
 
 
+@pytest.mark.long
 def test_a_pattern_and_a_law_of_a_quick_run_may_pass(project):
     listed = [entry("linear_scan/*[*]"), entry("linear_scan/prefix[float32]")]
     result = project(LATE, listed=listed, options=("-k", "value or alias or prefix"))
@@ -144,6 +149,7 @@ def test_a_file_without_marks_does_not_read_the_table(project):
     assert outcomes(result) == {"passed": 1}
 
 
+@pytest.mark.long
 def test_junit_has_the_verdict_in_the_message(project):
     raising = RIGHT.replace("return linear_scan(a, b)", "raise KeyError('lost')")
     project(

@@ -92,6 +92,7 @@ def descendants(process):
     return mine + [other for child in mine for other in descendants(child)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wait", [0.05, 0.1, 0.2])
 def test_an_early_ctrl_c_is_heard_by_the_first_process_only(wait, tmp_path):
     if not Path("/proc/self/task").exists():

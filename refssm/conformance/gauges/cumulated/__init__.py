@@ -15,12 +15,15 @@ import numpy as np
 from refssm._declaration.adapted import through
 from refssm._declaration.arguments import several
 from refssm._declaration.recurrence import Recurrence
+from refssm.conformance.gauges.cumulated.gated_linear import GatedLinear
 from refssm.conformance.gauges.cumulated.mamba2 import Mamba2Scans
 from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
 from refssm.conformance.gauges.cumulated.ssd import Dual
 from refssm.conformance.gauges.cumulated.sums import CUMULATED, OF_TERMS, Way
 from refssm.conformance.gauges.gauge import Cumulated, Gauges, TrackedCall
+from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
+from refssm.linear_attention.gated_linear import GATED_LINEAR
 from refssm.scan.linear import LINEAR
 from refssm.selective_scan.mamba import MAMBA
 from refssm.selective_scan.selective import SELECTIVE
@@ -28,7 +31,7 @@ from refssm.ssd.chunked import CHUNKED
 from refssm.ssd.mamba2 import MAMBA2
 from refssm.ssd.recurrent import SSD
 
-RECURRENCES = (LINEAR, SELECTIVE, MAMBA, SSD, CHUNKED, MAMBA2)
+RECURRENCES = (LINEAR, SELECTIVE, MAMBA, SSD, CHUNKED, MAMBA2, GATED_LINEAR, GATED_LINEAR_CHUNKED)
 _SCANS = ("linear_scan", "linear_scan_from", "linear_scan_packed")
 _VARYING = ("diagonal_ssm_varying", "diagonal_ssm_varying_stateful")
 _SELECTIVE = tuple(
@@ -74,13 +77,15 @@ def _by_pieces(recurrence: Recurrence, forms: Mapping[str, Form]) -> dict[str, F
 
 def _whole_rows(way: Way) -> dict[str, Form]:
     """The forms over whole rows."""
-    duals = _of_states(Dual(way))
+    duals, keyed = _of_states(Dual(way)), _of_states(GatedLinear(way))
     return {
         **{name: _form(Scans(way), name) for name in (*_SCANS, *_VARYING)},
         **{name: _form(SelectiveScans(way), name) for name in _SELECTIVE},
         **{f"ssd_recurrent{of}": form for of, form in duals.items()},
         "ssd_quadratic": duals[""],
         **{f"ssd_chunked{of}": _without_chunk(form) for of, form in duals.items()},
+        **{f"gated_linear_recurrence{of}": form for of, form in keyed.items()},
+        **{f"gated_linear_recurrence_chunked{of}": _without_chunk(f) for of, f in keyed.items()},
         **{f"mamba2_scan{of}": form for of, form in _of_states(Mamba2Scans(way)).items()},
     }
 

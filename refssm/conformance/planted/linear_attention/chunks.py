@@ -83,9 +83,6 @@ CHUNKS.plant(
 CHUNKS.plant(
     ("keys_divided_by_decays", "k e^{−G}: infinite after strong decays", but_for(
         of_P=lambda c: np.exp(c.G)[..., :, None, :] * np.exp(-c.G)[..., None, :, :])),
-    ("differences_of_sums", "e^{G_i − G_j} by differences of one cumulative sum", but_for(
-        of_P=lambda c: c.tri * np.exp(
-            np.minimum(c.G[..., :, None, :] - c.G[..., None, :, :], 0)))),
     of=(plain(KIMI_CHUNKED), *LINEAR),
 )  # fmt: skip
 

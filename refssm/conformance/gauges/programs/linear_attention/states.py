@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from refssm.conformance.gauges.columns import LONG
 from refssm.conformance.gauges.programs.arithmetic import product
 
 CHUNK = 16
-LONG = 128  # steps of the longest chunks that kernels have, whatever size they are asked for
 NEXT = np.float32(1 + 2**-23)
 
 
