@@ -22,35 +22,21 @@ first axis of K0 and K1. Arguments are tracked arrays: behind an adapter, they h
 too, those of the parametrisation.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from refssm._declaration.adapted import Adapted
-from refssm._declaration.arguments import several
-from refssm._declaration.operator import Operator
-from refssm._declaration.recurrence import Recurrence
 from refssm._numerics.broadcasting import unbroadcast, with_batch
 from refssm._numerics.contraction import einsum
 from refssm.conformance.gauges.cumulated.sums import ALLOWED
-from refssm.conformance.gauges.gauge import (
-    Cumulated,
-    Gauge,
-    Gauges,
-    TrackedCall,
-    as_input,
-    wide,
-)
 from refssm.conformance.gauges.rules import tree
-from refssm.conformance.gauges.tracked import Tracked, lifted, tracing
+from refssm.conformance.gauges.tracked import lifted
 from refssm.linear_attention.chunked import DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED
 from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.kimi import KIMI
-from refssm.linear_attention.sweep import gates_keys
 
 EXPONENTIAL = 4  # roundings of an exponential, as in `rules.py`
 LONG = 128  # steps of the longest chunks that kernels have, whatever size they are asked for
@@ -215,13 +201,13 @@ class Columns:
         made = made + self._norm(of_k) * np.abs(u) + self._size(S)
         of_S = self._reflected(k, beta) * of_Z + made
         kept = Kept(Z, of_Z + by_sums, r, own + size * of_Z, S, of_S + by_sums)
-        return _with_row(S, of_S), kept
+        return with_row(S, of_S), kept
 
     def _step_back(self, dy, G, terms: Terms, errors: Errors, kept: Kept, t: int):
         """The bounds of the gradients of step t, and the cotangent of the state before it."""
         q, k, beta = terms.q[..., t, :], terms.k[..., t, :], terms.beta[..., t, None]
         of_k, of_beta = errors.k[..., t, :], errors.beta[..., t, None]
-        gates, one = np.exp(terms.log_g[..., t, :]), 0 if self.cumulated else _one(G)
+        gates, one = np.exp(terms.log_g[..., t, :]), 0 if self.cumulated else one_of(G)
         Z, of_Z, r, of_r, S, of_S = kept
         G, of_G = G[0, ..., :-1, :], G[..., -1, :]
         G = q[..., :, None] * dy[..., None, :] + G
@@ -245,7 +231,7 @@ class Columns:
         }
         before = gates[..., None] * dZ
         of_before = self._decayed(before, of_dZ, gates, errors, t)
-        return found, _with_row(before, of_before + self._by_sums(of_dZ, errors, t))
+        return found, with_row(before, of_before + self._by_sums(of_dZ, errors, t))
 
     def _decayed(self, Z, of_S, gates, errors: Errors, t: int):
         """The bound of Z = diag(gates) S."""
@@ -337,7 +323,7 @@ class Columns:
         return bounds
 
 
-def _one(state):
+def one_of(state):
     """Whether inputs are rounded, for K0 and for K1, beside arrays of columns."""
     return np.array([0, 1]).reshape(2, *[1] * (state.ndim - 2))
 
@@ -347,7 +333,7 @@ def _unbroadcast(bounds, x):
     return np.stack([unbroadcast(bound, x) for bound in bounds])
 
 
-def _with_row(S, e):
+def with_row(S, e):
     """The state with its columns' errors as one more row, for K0 and for K1."""
     batch = np.broadcast_shapes(S.shape[:-2], e.shape[:-1])
     S, e = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (S, e[..., None, :]))
@@ -355,148 +341,3 @@ def _with_row(S, e):
 
 
 RECURRENCES = (DELTA, GATED_DELTA, KIMI, DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED)
-OF = {op.name: (recurrence, j) for recurrence in RECURRENCES
-      for j, op in enumerate(recurrence.operators)}  # fmt: skip
-
-
-def columns_of(recurrence: Recurrence, floor: float, unit: float) -> Columns:
-    """The bounds of a recurrence whose arguments are named as here."""
-    keyed, chunked = gates_keys(recurrence.operators[0]), recurrence.same_as is not None
-    return Columns([*recurrence.inputs], keyed, floor, unit, chunked)
-
-
-def beside(call: TrackedCall, gauges: Gauges, vjp: Callable | None) -> Gauges:
-    """The gauges with the second one, of programs by sums of gates, if there are gates."""
-    if "log_g" not in call.op.inputs:
-        return gauges
-
-    @cache
-    def bounds(cumulated: str) -> list[np.ndarray]:
-        found = of_columns_gradients(call, vjp, cumulated) if vjp else of_columns(call, cumulated)
-        # that of K0 is larger than what was measured, and so is this one, in the place of K1
-        return [own.k0 * _times(g.k1, g.k0) for own, g in zip(gauges, found, strict=True)]
-
-    def second(j: int) -> Cumulated:
-        return Cumulated(lambda: bounds("whole")[j], lambda: bounds("terms")[j])
-
-    return tuple(replace(g, cumulated=second(j)) for j, g in enumerate(gauges))
-
-
-def _times(larger, k):
-    """How many times larger a bound is; 1 where there is none."""
-    known = np.isfinite(larger) & (k > 0)
-    return np.divide(larger, k, where=known, out=np.ones_like(k))
-
-
-def of_columns(call: TrackedCall, cumulated: str = "") -> Gauges:
-    """One gauge for each output."""
-    values = call.values or several(_run(call.op.definition or call.op.reference, call))
-    names = [f"{name}->" for name in call.op.outputs]
-    with tracing(call.unit, call.floor):
-        natural = _levels(call.op, call.arrays)[-1]
-    bounds = _bounds(call, [], natural, names, lambda pair: pair.forward, cumulated)
-    for adapted in reversed([*_chain(call.op)][:-1]):
-        tracked = (Tracked(k[0], np.moveaxis(k, 0, -1)) for k in bounds)
-        bounds = [np.moveaxis(y.errors, -1, 0) for y in several(adapted.returned(tuple(tracked)))]
-    return tuple(map(partial(_gauge, peak=_peak(call, values), floor=call.floor), values, bounds))
-
-
-def of_columns_gradients(call: TrackedCall, vjp: Callable, cumulated: str = "") -> Gauges:
-    """One gauge for each gradient, through the adapters of the operator."""
-    values = call.values or [g for g in _run(vjp, call) if g is not None]
-    count, op = len(call.op.inputs), call.op
-    cotangents = wide(call.arrays[:-count])
-    with tracing(call.unit, call.floor, partial=True):
-        levels = _levels(op, call.arrays[-count:])
-        chain = [*_chain(op)]
-        natural = levels[-1]
-        for adapted in chain[:-1]:
-            cotangents = adapted.cotangents(cotangents)
-        names = [name for name in op.inputs if name not in op.discrete]
-        bounds = _bounds(call, cotangents, natural, names, lambda pair: pair.vjp, cumulated)
-        if len(levels) > 1:
-            plain = [x.value if isinstance(x, Tracked) else x for x in natural]
-            made = chain[-1].bare_vjp(*cotangents, *plain, **call.statics)
-            found = iter(bounds)
-            gradients = [g if g is None else Tracked(g, np.moveaxis(next(found), 0, -1))
-                         for g in made]  # fmt: skip
-            inwards = zip(chain[:-1], levels[:-1], levels[1:], strict=True)
-            for adapted, parameters, inner in reversed([*inwards]):
-                gradients = adapted.back(gradients, parameters, inner)
-            bounds = [np.moveaxis(g.errors, -1, 0) for g in gradients if g is not None]
-    return tuple(map(partial(_gauge, peak=_peak(call, values), floor=call.floor), values, bounds))
-
-
-def _chain(op: Operator | None) -> Iterator[Any]:
-    """The operator, and what it is a function of other parameters of, down to that of its own."""
-    while op is not None:
-        yield op
-        op = op.base if isinstance(op, Adapted) else None
-
-
-def _levels(op: Operator, arrays) -> list[list]:
-    """The arguments of each operator of the chain as tracked arrays; marks stay as they are."""
-    levels = [[as_input(a) for a in arrays]]
-    for adapted in [*_chain(op)][:-1]:
-        levels.append(adapted.given(levels[-1]))
-    return levels
-
-
-def _run(program, call: TrackedCall):
-    with np.errstate(all="ignore"):
-        return program(*wide(call.arrays), **call.statics)
-
-
-def _bounds(call: TrackedCall, cotangents, natural, names, program_of, cumulated) -> list:
-    """The bounds of the results with these names; that of an output ends in an arrow."""
-    recurrence, number = OF[call.op.name]
-    letter = recurrence.state.letter
-    states = {letter, f"{letter}0", *(f"{y}->" for y in call.op.outputs[1:])}
-    given = [*(f"{y}->" for y in call.op.outputs), *call.op.inputs]
-    columns = replace(columns_of(recurrence, call.floor, call.unit), cumulated=cumulated)
-    pairs = list(recurrence.mirrors(columns.run, columns.back, lambda op: lambda f: f))
-    arrays = [*cotangents, *natural]
-    arrays = [
-        _tracked_state(a, cumulated) if name in states else _of_all(a) if a.dtype.kind == "i" else a
-        for name, a in zip(given[len(given) - len(arrays) :], arrays, strict=True)
-    ]
-    with np.errstate(all="ignore"):
-        made = several(program_of(pairs[number])(*arrays, **call.statics))
-    made = [bounds for bounds in made if bounds is not None]
-    return [
-        _of_state(bounds) if name in states else bounds
-        for name, bounds in zip(names, made, strict=True)
-    ]
-
-
-def _peak(call: TrackedCall, values) -> float:
-    return max(_largest(a) for a in (*call.arrays, *values))
-
-
-def _tracked_state(S, cumulated: str):
-    """A state with its columns' errors: none for K0, for K1 a rounding of each entry."""
-    S = S.value if isinstance(S, Tracked) else S
-    one = 0 * _one(S[None]) if cumulated else _one(S[None])
-    return _with_row(S, one * np.sqrt((S**2).sum(-2)))
-
-
-def _of_all(numbers):
-    """Ends or places, which a whole batch shares, without its axes."""
-    return numbers.reshape(-1, numbers.shape[-1])[0] if numbers.size else numbers
-
-
-def _of_state(bounds):
-    """The bounds of each entry of a state from those of its columns."""
-    shape = (*bounds.shape[:-2], bounds.shape[-2] - 1, bounds.shape[-1])
-    return np.broadcast_to(bounds[..., -1:, :], shape)
-
-
-def _gauge(y, bounds, peak: float, floor: float) -> Gauge:
-    """Bounds at least |y| and the floor; an undefined one (0·∞) is infinite."""
-    least = np.maximum(np.abs(y), floor)
-    k0, k1 = (np.maximum(np.where(np.isnan(k), np.inf, k), least) for k in bounds)
-    return Gauge(y, k0, k1, peak)
-
-
-def _largest(a) -> float:
-    return float(np.abs(a).max(initial=0, where=np.isfinite(a))) if a.dtype.kind == "f" else 0.0

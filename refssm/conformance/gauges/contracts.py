@@ -49,7 +49,7 @@ from refssm._declaration.contract import (
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast
 from refssm.adapters import NORM_OF_ROWS
-from refssm.conformance.gauges import columns, cumulated
+from refssm.conformance.gauges import column_gauges, cumulated
 from refssm.conformance.gauges.gauge import Gauge, Gauges, Measure, TrackedCall, wide
 from refssm.conformance.gauges.linalg import (
     CHARGE,
@@ -225,7 +225,7 @@ def bounds(
     else:
         gauges = derive()
     if op.contract is COLUMNS:
-        return columns.beside(call, gauges, vjp)
+        return column_gauges.beside(call, gauges, vjp)
     return cumulated.beside(call, gauges, of_vjp=vjp is not None)
 
 
@@ -443,7 +443,7 @@ BOUNDS: dict[Contract, Bound] = {
     TRACED: Bound(_traced_by_definition),
     CHAIN: Bound(_traced),
     NORM: Bound(_in_norm_of_states),
-    COLUMNS: Bound(columns.of_columns, columns.of_columns_gradients),
+    COLUMNS: Bound(column_gauges.of_columns, column_gauges.of_columns_gradients),
     SINGULAR: Bound(_traced),
     GRAMIANS: Bound(_traced),
     FFT: Bound(of_transform, of_transform_gradients),

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.gauges import columns
+from refssm.conformance.gauges.column_gauges import of_columns
 from refssm.conformance.gauges.contracts import bounds
+from refssm.conformance.gauges.gauge import TrackedCall
 from refssm.conformance.judging.grading import judge
 from refssm.oracle import evaluate
 
@@ -91,7 +92,7 @@ def test_without_sums_of_gates_the_second_gauge_is_the_first():
     op, arrays = operator_named("gated_delta_rule"), case(np.float64)
     (gauge,) = of_values(op, arrays)
     assert gauge.cumulated is not None
-    (tight,) = columns.of_columns(columns.TrackedCall(op, arrays, {}, UNIT, TINY))
+    (tight,) = of_columns(TrackedCall(op, arrays, {}, UNIT, TINY))
     assert np.allclose(gauge.cumulated.of_terms(), gauge.k0, rtol=1e-12)
     assert (tight.k0 >= gauge.k0).all()
     assert (gauge.cumulated.whole() > 50 * gauge.k0).any()
