@@ -2,7 +2,7 @@
 
 import pytest
 from array_level import ARRAY_LEVEL
-from rotation import ROTATION, TWELFTHS, of_turn
+from rotation import ROTATION, TURNS, of_turn
 
 from refssm.catalog import OPERATORS
 from refssm.conformance.checks.checks import PROFILES, checks_of, types_of
@@ -17,11 +17,11 @@ SLOW = ("linear_attention",)  # a block of threads for each state: half a minute
 
 
 def each_in_turn(operators, turns: int):
-    """The operators as parameters: one in so many, of slow families in twelve; the rest is long."""
+    """The operators as parameters: one in so many, of slow families in 24; the rest is long."""
     return [
         pytest.param(op, marks=() if of_turn(f"judged {op}", of) else pytest.mark.long, id=str(op))
         for op in operators
-        for of in [TWELFTHS if op.family in SLOW else turns]
+        for of in [TURNS if op.family in SLOW else turns]
     ]
 
 

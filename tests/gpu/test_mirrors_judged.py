@@ -16,7 +16,7 @@ PROCESSOR = INFO.read_text(encoding="utf-8").split() if INFO.exists() else []
 FUSED = ("-mfma", "-ffp-contract=fast")  # a product and a sum in one rounding, as on a card
 
 
-@pytest.mark.parametrize("op", each_in_turn(MIRRORED, 4))
+@pytest.mark.parametrize("op", each_in_turn(MIRRORED, 6))
 def test_the_judge_passes_the_mirror_in_one_type(op):
     judge(op, type_of_turn(op))
 
@@ -66,7 +66,7 @@ def test_a_state_kept_in_bfloat16_is_refused():
         check(op.name, rounding, **how)
 
 
-@pytest.mark.parametrize("op", each_in_turn(MIRRORED, 6))
+@pytest.mark.parametrize("op", each_in_turn(MIRRORED, 12))
 def test_a_mirror_off_by_a_thousandth_is_refused(op):
     turn = type_of_turn(op)
     dtype = "float32" if turn in HALVES else turn  # a thousandth is two roundings of a half
