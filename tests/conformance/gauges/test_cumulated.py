@@ -5,10 +5,12 @@ import pytest
 
 from refssm._declaration.arguments import several
 from refssm.catalog import OPERATORS, named
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.cumulated import FORMS, sums
 from refssm.conformance.gauges.gauge import gauges
+from refssm.conformance.judging.grading import judge
 
 BOTH = [(name, dtype) for name in FORMS for dtype in ("float64", "complex128")]
 
@@ -91,3 +93,18 @@ def test_sequences_of_a_packed_row_do_not_mix():
     (gauge,) = gauges(lambda L, b: sums.decayed_sums(L, b, first), L, b, unit=2.0**-24)
     np.testing.assert_allclose(gauge.value.ravel(), [1, 1.5, 1, 1.5])
     np.testing.assert_allclose(sums.decayed_sums(L, b, first).ravel(), [1, 1.5, 1, 1.5])
+
+
+@pytest.mark.parametrize("name", ["ssd_recurrent_stateful", "gated_linear_recurrence_stateful"])
+def test_a_wrong_last_state_of_no_steps_is_refused(name):
+    """The cumulated form is asked for, and has nothing to sum: the state stays as it was."""
+    op = operator_named(name)
+    arrays = ordinary_case(op, "float32", (0, 3, 2, 2)).arrays
+    arrays[-1] = np.ones_like(arrays[-1])
+    assert judge(op, op.reference, *arrays).grade == "A"
+
+    def wrong(*arrays):
+        y, S = op.reference(*arrays)
+        return y, 0 * S
+
+    assert judge(op, wrong, *arrays).grade == "F"

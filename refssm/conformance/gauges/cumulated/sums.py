@@ -155,7 +155,8 @@ def _recurrence(decay, b):
 
 def log_sums(log_a):
     """L, with L = 0 of the step before the first: (…, l + 1, n)."""
-    return np.concatenate([np.zeros_like(log_a[..., :1, :]), prefix_sums(log_a)], axis=-2)
+    start = np.zeros_like(log_a, shape=(*log_a.shape[:-2], 1, log_a.shape[-1]))
+    return np.concatenate([start, prefix_sums(log_a)], axis=-2)
 
 
 def states(log_a, b, x0, first, sums):
@@ -194,7 +195,7 @@ def _joined(x0, b):
 
 def _before(first):
     """`first` with one more step before; it begins no sequence."""
-    return np.concatenate([np.zeros_like(first[..., :1]), first], axis=-1)
+    return np.concatenate([np.zeros((*first.shape[:-1], 1), bool), first], axis=-1)
 
 
 def _of_next_sequence(D, first):
