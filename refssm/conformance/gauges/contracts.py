@@ -11,7 +11,7 @@ NORM: the 2-norm of the traced bounds of a state, for each of its entries, becau
     mixes the errors of a state's entries.
 FFT: products of the arguments' norms, because the error of a small entry of a transform is
     relative to those norms and not to the entry.
-COLUMNS: the 2-norm of the errors of each column of a recurrence's state (`columns.py`).
+COLUMNS: the 2-norm of the errors of each column of a recurrence's state (`columns`).
 SPECTRUM: the tracked errors of a spectrum, as one number for all of it.
 SOLVE: the residual of a linear system or matrix equation.
 EXPM: the condition number of the matrix exponential.
@@ -49,7 +49,7 @@ from refssm._declaration.contract import (
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast
 from refssm.adapters import NORM_OF_ROWS
-from refssm.conformance.gauges import column_gauges, cumulated
+from refssm.conformance.gauges import columns, cumulated
 from refssm.conformance.gauges.gauge import Gauge, Gauges, Measure, TrackedCall, wide
 from refssm.conformance.gauges.linalg import (
     CHARGE,
@@ -225,7 +225,7 @@ def bounds(
     else:
         gauges = derive()
     if op.contract is COLUMNS:
-        return column_gauges.beside(call, gauges, vjp)
+        return columns.beside(call, gauges, vjp)
     return cumulated.beside(call, gauges, of_vjp=vjp is not None)
 
 
@@ -443,7 +443,7 @@ BOUNDS: dict[Contract, Bound] = {
     TRACED: Bound(_traced_by_definition),
     CHAIN: Bound(_traced),
     NORM: Bound(_in_norm_of_states),
-    COLUMNS: Bound(column_gauges.of_columns, column_gauges.of_columns_gradients),
+    COLUMNS: Bound(columns.of_columns, columns.of_columns_gradients),
     SINGULAR: Bound(_traced),
     GRAMIANS: Bound(_traced),
     FFT: Bound(of_transform, of_transform_gradients),

@@ -5,7 +5,7 @@ import pytest
 from honest.linear_attention.chunked import IMPLEMENTATIONS
 
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.gauges.columns import Columns
+from refssm.conformance.gauges.columns.steps import Columns
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.programs.linear_attention.states import NEXT, StateRun, apart
 from refssm.conformance.gauges.programs.measured import SINGLE, SMALLEST, _units

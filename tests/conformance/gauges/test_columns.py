@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.gauges.column_gauges import of_columns
+from refssm.conformance.gauges.columns import of_columns
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.gauge import TrackedCall
 from refssm.conformance.judging.grading import judge

@@ -13,7 +13,7 @@ import numpy as np
 
 from refssm._declaration.recurrence import Recurrence
 from refssm._numerics.broadcasting import unbroadcast_each
-from refssm.conformance.gauges.columns import RECURRENCES
+from refssm.conformance.gauges.columns.steps import RECURRENCES
 from refssm.conformance.gauges.programs.linear_attention.states import (
     CHUNK,
     StateRun,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from refssm.conformance.gauges.columns import LONG
+from refssm.conformance.gauges.columns.steps import LONG
 from refssm.conformance.gauges.programs.arithmetic import product
 
 CHUNK = 16

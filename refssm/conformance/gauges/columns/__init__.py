@@ -15,7 +15,7 @@ from refssm._declaration.adapted import Adapted
 from refssm._declaration.arguments import several
 from refssm._declaration.operator import Operator
 from refssm._declaration.recurrence import Recurrence
-from refssm.conformance.gauges.columns import RECURRENCES, Columns, one_of, with_row
+from refssm.conformance.gauges.columns.steps import RECURRENCES, Columns, one_of, with_row
 from refssm.conformance.gauges.gauge import (
     Cumulated,
     Gauge,
