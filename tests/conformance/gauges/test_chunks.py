@@ -77,7 +77,7 @@ def test_a_product_of_two_states_that_are_0_errs_as_the_sums_that_cancel():
     assert of_k.k0[2] > 1
     of_steps = operator_named("delta_rule_stateful")
     _, of_k, *_ = bounds(of_steps, arrays, {}, of_steps.bare_vjp, unit=UNIT, floor=1e-300)
-    assert 0 < of_k.k0[2] < 1e-10  # both err by a rounding: u times the bound of chunks
+    assert 1e-20 < of_k.k0[2] < 1e-10  # both err by a rounding: u times the bound of chunks
 
 
 def test_the_exponent_of_a_sum_of_gates_may_err_by_a_rounding():

@@ -149,7 +149,7 @@ class Columns:
     def _of_differences(self, log_g, chunk: int):
         """The errors of differences of sums of gates: of both sums, in any chunk of this length.
 
-        Where a sum has no digits left it begins anew: a long row must not excuse short chunks.
+        A sum counts up to 1/(16 u): beyond, its exponential has no digits, and programs differ.
         """
         if self.cumulated != "whole":
             return np.zeros_like(log_g)
