@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from calls import several
+from judging import judged
 from selective import ROLES, usual
 
 import refssm
@@ -294,3 +295,20 @@ def test_by_the_recurrence_packed_and_whole_have_one_gradient():
     whole = MAMBA2_SCAN.vjp()(dy, *arrays, **LIMITS)
     assert packed[-1] is None
     assert all(map(np.array_equal, packed[:-1], whole))
+
+
+def test_a_function_without_the_limits_is_judged_at_their_defaults_and_a_note_says_so():
+    def without(x, dt, A, B, C, D, z, dt_bias):
+        return refssm.mamba2_scan(x, dt, A, B, C, D, z, dt_bias)
+
+    how = {"types": ("float32",), "profile": "quick"}
+    (result,) = judged("mamba2_scan", without, "value", **how)
+    assert result.verdict == "pass"
+    note = "mamba2_scan is judged without `dt_min`, `dt_max`, which the function does not take"
+    assert note in result.notes
+
+    def with_another_limit(x, dt, A, B, C, D, z, dt_bias):
+        return refssm.mamba2_scan(x, dt, A, B, C, D, z, dt_bias, dt_min=0.5)
+
+    (result,) = judged("mamba2_scan", with_another_limit, "value", **how)
+    assert result.verdict == "wrong"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -245,6 +245,11 @@ class Operator:
         """Default values of keyword arguments."""
         keywords = inspect.signature(self.reference).parameters.values()
         return {k.name: k.default for k in keywords if k.default is not k.empty}
+
+    def at_defaults(self, names: Collection[str]) -> Operator:
+        """The operator with these keyword arguments always at their defaults."""
+        kept = {name: domain for name, domain in self.parameters.items() if name not in names}
+        return replace(self, parameters=kept) if names else self
 
     def arrays(self, args, types: str, names=None) -> list[np.ndarray]:
         """`args` as native arrays of accepted types; TypeError or ValueError says why not."""

@@ -62,12 +62,12 @@ def mamba2_step_vjp(dy, dS_next, x, dt, A, B, C, D, z, dt_bias, S, *, dt_min=0.0
     return unbroadcast_each(gradients, (x, dt, A, B, C, D, z, dt_bias, S))
 
 
-def steps(v, dt_min, dt_max):
+def steps(v, dt_min=0.0, dt_max=np.inf):
     """clip(softplus(v), dt_min, dt_max)."""
     return clip(softplus(v), dt_min, dt_max)
 
 
-def steps_back(dv, dlog_a, x, v, A, dt_min, dt_max):
+def steps_back(dv, dlog_a, x, v, A, dt_min=0.0, dt_max=np.inf):
     """The cotangents of x, A and v from those of Δ x and Δ A, Δ = clip(softplus(v))."""
     step = softplus(v)
     dstep = clip_vjp((x * dv).sum(-1) + A * dlog_a, step, dt_min, dt_max)
@@ -81,7 +81,7 @@ def gate_back(dy, s, z):
     return dy * (z * open_), s * dy * (open_ * (1 + z * sigmoid(-z)))
 
 
-def scaled(x, dt, A, dt_bias, dt_min, dt_max):
+def scaled(x, dt, A, dt_bias, dt_min=0.0, dt_max=np.inf):
     """Δ x and Δ A, the arguments of the recurrence."""
     step = steps(dt + dt_bias[..., None], dt_min, dt_max)
     return step[..., None] * x, step * A[..., None]

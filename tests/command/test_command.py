@@ -132,6 +132,10 @@ MALFORMED = {
     "imported only": ("from refssm import linear_scan", "no function has the name of an operator"),
     "too few arguments": ("def linear_scan(a): ...", "cannot be called as linear_scan(a, b)"),
     "too many arguments": ("def linear_scan(a, b, c): ...", "missing a required argument: 'c'"),
+    "parameters of its own gate": (
+        "def gated_delta_rule(q, k, v, a, beta, A_log, dt_bias): ...",
+        'passes zeros for A_log and dt_bias, with adapters=(neg_softplus("log_g"),)',
+    ),
     "wrong VJP arity": (
         "def linear_scan(a, b): ...\ndef linear_scan_vjp(a, b): ...",
         "cannot be called as linear_scan_vjp(dx, a, b)",

@@ -371,4 +371,16 @@ def _check_arity(path, implementation: Found):
             called = ", ".join([*arguments, *(f"{name}=…" for name in op.static)])
             own = short(f"{getattr(function, '__name__', op.name)}{signature}")
             as_ = f"{op.name}{suffix}({called})"
-            raise UsageError(f"{path}: {own} cannot be called as {as_}: {error}") from None
+            more = _OWN_GATE.format(", ".join(op.inputs)) if _makes_gate(op, signature) else ""
+            raise UsageError(f"{path}: {own} cannot be called as {as_}: {error}{more}") from None
+
+
+_OWN_GATE = (
+    "; if it makes its gate itself, −e^A_log softplus(… + dt_bias), declare a function of "
+    '({}) that passes zeros for A_log and dt_bias, with adapters=(neg_softplus("log_g"),)'
+)
+
+
+def _makes_gate(op: Operator, signature: inspect.Signature) -> bool:
+    """True if a function takes the parameters of the gate that the operator takes as log_g."""
+    return "log_g" in op.inputs and {"A_log", "dt_bias"} <= {*signature.parameters}

@@ -44,6 +44,7 @@ class Offer(NamedTuple):
     tf32: str = ""  # the settings by which products are computed in TF32
     files: bool = False  # an external program that reads files: no memory to check
     unjudged: tuple[str, ...] = ()  # arguments that the operator does not have
+    untaken: tuple[str, ...] = ()  # keywords of the operator that it does not have
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,12 @@ class Found:
     vjp: Callable | None
     judged: bool = True  # False: only called by a law of another operator
     declared: Declaration = field(default_factory=Declaration)
+    untaken: tuple[str, ...] = field(default=(), init=False)  # keywords that are not passed
 
     def __post_init__(self):
         op = in_layout(taken(self.op, self.declared.adapters), self.declared.layout)
-        object.__setattr__(self, "op", op)
+        object.__setattr__(self, "untaken", tuple(_untaken(op, self.forward, self.vjp)))
+        object.__setattr__(self, "op", op.at_defaults(self.untaken))
 
     @cached_property
     def adapter(self) -> Any:
@@ -96,6 +99,7 @@ class Found:
             declared.kinds,
             declared.adapters,
             unjudged=self.unjudged,
+            untaken=self.untaken,
         )
         if lack := vars_of(self.forward).get("__refssm_lack__", str)():
             return offer._replace(absent=lack)
@@ -115,6 +119,20 @@ class Found:
             tf32=made.tf32,
             seems=_seems(self.forward) if declared.framework == "numpy" else "",
         )
+
+
+def _untaken(op: Operator, *functions) -> list[str]:
+    """The keywords with defaults that one of the functions does not take."""
+    found = []
+    for function in functions:
+        try:
+            parameters = inspect.signature(function).parameters
+        except Exception:  # no signature; the call will show, and None is no function
+            continue
+        anything = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+        known = op.parameters if anything else parameters
+        found += [n for n in op.parameters if n in op.defaults and n not in (*known, *found)]
+    return found
 
 
 def _beyond(function, op: Operator, cotangents=()) -> list[str]:

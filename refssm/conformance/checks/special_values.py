@@ -10,6 +10,7 @@ from refssm.catalog import from_state
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.law import NOTHING, Arguments, law
+from refssm.conformance.gauges.columns.steps import LONG
 from refssm.conformance.judging.verdict import Verdict, kind_of, worst_of
 from refssm.domains import DISCRETE
 
@@ -76,11 +77,14 @@ def _spread(op: Operator, j: int, gauged, statics) -> tuple[np.ndarray, str]:
     if "matrix-product" not in op.traits or op.leading not in dims:
         return np.zeros_like(wanted), ""
     axis = dims.index(op.leading) - len(dims)
-    wanted, length = np.moveaxis(wanted, axis, 0), wanted.shape[axis]
-    size = statics.get("chunk", length)
-    blocks = [wanted[start : start + size] for start in range(0, length, size)]
-    reached = [np.broadcast_to(block.any(0), block.shape) for block in blocks]
-    return np.moveaxis(np.concatenate(reached), 0, axis), IN_BLOCK
+    wanted, reached = np.moveaxis(wanted, axis, 0), np.zeros_like(np.moveaxis(wanted, axis, 0))
+    size = statics.get("chunk", len(wanted))
+    # kernels choose a size of their own, whatever they are asked for, and mostly a power of two
+    for own in {size, LONG} if "chunk" in statics else {size}:
+        for start in range(0, len(wanted), own):
+            block = slice(start, start + own)
+            reached[block] |= wanted[block].any(0)
+    return np.moveaxis(reached, 0, axis), IN_BLOCK
 
 
 def _undecided(op: Operator, wanted, y, start: bool, poisoned) -> np.ndarray:

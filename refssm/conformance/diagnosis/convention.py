@@ -1,19 +1,24 @@
 """The convention in which a function is right that is wrong in the operator's own.
 
 A kernel that takes gates in base 2, or normalises its keys itself, is not wrong: it is another
-function. The adapters of `refssm.adapters` are tried alone, then several together. For each of
-them cases are drawn anew, in its own parameters, and the function is judged; the first case
-excludes nearly all. A convention is told only if the function is right at every case, and if it is
-the only one.
+function. The adapters of `refssm.adapters` are tried alone, then several together; and what no
+adapter can say, since its arrays have other types or shapes, is tried by calling the function in
+another way. For each of them cases are drawn anew, in its own parameters, and the function is
+judged; the first case excludes nearly all. A convention is told only if the function is right at
+every case, and if it is the only one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from itertools import product
+from typing import NamedTuple
+
+import numpy as np
 
 from refssm._declaration.adapted import adapted, fits
 from refssm._declaration.operator import Operator
@@ -32,9 +37,9 @@ from refssm.adapters import (
     transposed,
 )
 from refssm.conformance.calling.candidate import Candidate
-from refssm.conformance.calling.one_call import Declined
+from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.checks.checks import PROFILES, VALUE, Check, checks_of
+from refssm.conformance.checks.checks import PROFILES, STATE, VALUE, Check, checks_of
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.judging.result import RIGHT_SO
 
@@ -43,6 +48,16 @@ SMALL = (3, 2, 2, 2)  # sizes of a first case
 ENOUGH = 5  # cases that must have been judged
 NORMS = (1e-6, 1e-5, 1e-8, 1e-12, 1e-24)  # ε below the roots of published code; 1e-24: max(‖k‖, ε)
 Convention = tuple[Adapter, ...]
+
+
+class Turn(NamedTuple):
+    """Another way to call a function, in the order of an operator's arguments."""
+
+    words: str
+    say: str  # what its author writes
+    inwards: Callable[[list[np.ndarray]], list[np.ndarray]]  # the arguments, as it takes them
+    outwards: Callable[[list, tuple], tuple]  # the outputs, from the operator's arguments and its
+
 
 OF_ARGUMENT = {
     "log_g": (linear_gate, base_2, log_sigmoid, neg_exp, neg_softplus),
@@ -91,6 +106,68 @@ def _groups(op: Operator) -> Iterator[list[Convention]]:
         yield [(oldest_first("k"),)]
 
 
+def turns(op: Operator) -> list[Turn]:
+    """The other ways to call an operator: numbers of sequences, states without the oldest input."""
+    dims = dict(zip(op.inputs, op.input_dims, strict=True))
+    found = [_numbered(i) for i, d in enumerate(op.inputs.values()) if d.kind == "flag"]
+    if dims.get("s0", dims.get("s")) == ("t",) and op.form in ("stateful", "step"):
+        found.append(_without_oldest([*op.inputs][-1], "l" in dims["u"]))
+    return found
+
+
+def _numbered(i: int) -> Turn:
+    """Argument i, which marks first steps, as the number of each step's sequence."""
+
+    def inwards(arrays):
+        return [*arrays[:i], np.cumsum(arrays[i], axis=-1, dtype=np.int32), *arrays[i + 1 :]]
+
+    words = "`resets` is taken as the number of each step's sequence (seq_idx)"
+    return Turn(words, "pass np.cumsum(resets, -1) in its place", inwards, lambda arrays, y: y)
+
+
+def _without_oldest(name: str, timed: bool) -> Turn:
+    """A state of t − 1 inputs: the oldest of t is not used."""
+
+    def outwards(arrays, outputs):
+        u, state = arrays[0] if timed else arrays[0][..., None], arrays[-1]
+        y, last = outputs
+        batch, t = last.shape[:-1], state.shape[-1]
+        try:
+            past = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in (state, u)]
+        except ValueError:  # it returns another shape
+            return outputs
+        oldest = np.concatenate(past, axis=-1)[..., u.shape[-1] : u.shape[-1] + 1]
+        return y, np.concatenate([oldest, last], axis=-1)[..., -t:] if t else last
+
+    return Turn(
+        f"the state `{name}` has t − 1 inputs, without the oldest",
+        f"pass {name}[..., 1:] in its place, and return the last t inputs",
+        lambda arrays: [*arrays[:-1], np.ascontiguousarray(arrays[-1][..., 1:])],
+        outwards,
+    )
+
+
+class Turned(Candidate):
+    """A candidate that is called in another way."""
+
+    turn: Turn
+
+    @classmethod
+    def of(cls, candidate: Candidate, turn: Turn) -> Turned:
+        """A copy of a candidate."""
+        other = cls(candidate.op, candidate.worker, candidate.offer)
+        vars(other).update(vars(candidate), turn=turn)
+        return other
+
+    def outcome(self, arrays, statics, *, name="", **how) -> Outcome:
+        """The outcome of one call in that way."""
+        made = super().outcome(self.turn.inwards(list(arrays)), statics, name=name, **how)
+        usable = made.status == "ok" and all(isinstance(y, np.ndarray) for y in made.outputs)
+        if not usable or len(made.outputs) != len(self.op.outputs):
+            return made
+        return replace(made, outputs=self.turn.outwards(list(arrays), made.outputs))
+
+
 def right_convention(check: Check, candidate: Candidate, seed: int) -> str:
     """The only convention in which the function is right, in words, or "".
 
@@ -99,9 +176,10 @@ def right_convention(check: Check, candidate: Candidate, seed: int) -> str:
     if check.rule is not VALUE:
         return ""
     right, until = [], time.monotonic() + SECONDS
-    for convention in conventions(candidate.op):
-        apart = right and len(convention) > len(right[0][0])  # more are tried if none is right
-        if apart or time.monotonic() > until:
+    tried = [*turns(candidate.op), *conventions(candidate.op)]
+    for convention in sorted(tried, key=_differences):
+        apart = right and _differences(convention) > _differences(right[0][0])
+        if apart or time.monotonic() > until:  # more differences are tried if none is right
             break
         if count := _right_cases(check, candidate, convention, seed):
             right.append((convention, count))
@@ -110,25 +188,48 @@ def right_convention(check: Check, candidate: Candidate, seed: int) -> str:
     return _told(*right[0]) if right else ""
 
 
-def _right_cases(check: Check, candidate: Candidate, convention: Convention, seed: int) -> int:
-    """How many cases were judged, if the function is right at all of them; else 0."""
+def _differences(convention: Convention | Turn) -> int:
+    """In how many ways a convention differs from the operator's."""
+    return 1 if isinstance(convention, Turn) else len(convention)
+
+
+def _in(convention: Convention | Turn, candidate: Candidate) -> Candidate:
+    """The candidate in a convention."""
+    if isinstance(convention, Turn):
+        return Turned.of(candidate, convention)
     other = copy(candidate)
     other.op = adapted(candidate.op, convention)
     other.offer = candidate.offer._replace(adapters=(*candidate.offer.adapters, *convention))
+    return other
+
+
+def _right_cases(check: Check, candidate: Candidate, convention, seed: int) -> int:
+    """How many cases were judged, if the function is right at all of them; else 0."""
+    other = _in(convention, candidate)
     made = checks_of(other.op, PROFILES["quick"], [check.dtype], vjp=False)
-    of_values = next(c for c in made if c.rule is VALUE)
-    judge_case = of_values.judging(other)
-    first = ordinary_case(other.op, check.dtype, SMALL, between=other.between)
+    counts = []
+    for one in (c for c in made if c.rule in (VALUE, STATE)):
+        counts.append(_judged(one, other, seed))
+        if counts[-1] < ENOUGH:
+            return 0
+    return min(counts)
+
+
+def _judged(check: Check, candidate: Candidate, seed: int) -> int:
+    """How many cases of a check were judged, if the candidate is right at all of them; else 0."""
+    judge_case = check.judging(candidate)
+    first = ordinary_case(candidate.op, check.dtype, SMALL, between=candidate.between)
     with suppress(Declined):
         if not judge_case(first).ok:
             return 0
-    drawing = of_values.cases(between=other.between)
-    how = {"count": of_values.count, "seed_": seed, "several": False}
-    swept = sweep(drawing, judge_case, **how)
-    return 0 if swept.failures or swept.judged < ENOUGH else swept.judged
+    drawing = check.cases(between=candidate.between)
+    swept = sweep(drawing, judge_case, count=check.count, seed_=seed, several=False)
+    return 0 if swept.failures else swept.judged
 
 
-def _told(convention: Convention, count: int) -> str:
+def _told(convention: Convention | Turn, count: int) -> str:
+    if isinstance(convention, Turn):
+        return f"{convention.words}{RIGHT_SO} in {count} of {count} cases; {convention.say}"
     words = "; ".join(WORDS[a.name].format(name=a.argument, eps=a.eps) for a in convention)
     adapters = ", ".join(map(repr, convention)) + "," * (len(convention) == 1)
     return f"{words}{RIGHT_SO} in {count} of {count} cases; declare adapters=({adapters})"

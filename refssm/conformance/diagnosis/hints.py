@@ -6,6 +6,8 @@ from functools import partial
 
 import numpy as np
 
+from refssm._declaration.operator import Operator
+from refssm.catalog import OPERATORS
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, Case, ordinary_case
@@ -28,6 +30,7 @@ MASKED = (
     "NaN of step {} reaches earlier steps, and a number in its place does not: so does a product "
     "with a masked matrix, because 0 times NaN is NaN"
 )
+IN_CHUNKS = "; declared as `{}`, it may do so within a chunk"
 SPREAD = (
     "NaN of `{}` reaches entries that do not depend on it, and a number in its place does not: so "
     "does a product with a matrix that has zeros there, because 0 times NaN is NaN"
@@ -216,8 +219,17 @@ def masked(check: Check, candidate: Candidate, arrays, statics) -> str:
     if "causal" in op.traits and op.leading in dims:
         step = int(place[len(place) - len(dims) + dims.index(op.leading)])
         if _before(op, spread, step):
-            return MASKED.format(step)
+            return MASKED.format(step) + _in_chunks(op)
     return SPREAD.format(f"{name}[{', '.join(map(str, place))}]")
+
+
+def _in_chunks(op: Operator) -> str:
+    """What to declare if this is the kernel of a chunked form; "" if the operator has none."""
+    for other in OPERATORS:
+        same = other.inputs == op.inputs and other.input_dims == op.input_dims
+        if same and "chunk" in other.parameters and "chunk" not in op.parameters:
+            return IN_CHUNKS.format(other.name)
+    return ""
 
 
 def _spread(candidate: Candidate, arrays, statics) -> list[np.ndarray]:

@@ -90,21 +90,26 @@ class Probe:
         if not raised or first.outcome.message.startswith(OF_DEVICE):
             return ""
         told = f"{first.outcome.message}; in its layout {self._called(first.case)}"
-        fits = self._fitting(first.case)
-        return told + f"; a layout that fits: {fits} (tried: the shapes fit)" * bool(fits)
+        fits, why = self._fitting(first.case)
+        return told + f"; a layout that fits: {fits} (tried: {why})" * bool(fits)
 
-    def _fitting(self, case: Case) -> str:
-        """The only layout, with the axes in another order, in which a call that raises returns the
-        declared shapes; "" if there is none, or several."""
+    def _fitting(self, case: Case) -> tuple[str, str]:
+        """A layout with the axes in another order, in which a call that raises is right, or the
+        only one in which it returns the declared shapes, and which of both; else ("", "")."""
         layout = parse(self.scope.op, self.scope.offer.layout)
         arrays, statics = self.candidate.given(case)
         in_type, fits = self.candidate.judged_in(next(iter(self.made))), []
+        wanted = in_type.grader.expect(arrays, statics)
         for other in reordered(layout):
             outcome = in_type.outcome(arrays, statics, layout=str(other))
             if outcome.died:  # another try costs another process
-                return ""
-            fits += [other] * (outcome.status == "ok")
-        return str(fits[0]) if len(fits) == 1 else ""
+                return "", ""
+            if outcome.status != "ok":
+                continue
+            if in_type.grader.outputs(arrays, outcome.outputs, wanted).ok:
+                return str(other), "the values are right"
+            fits.append(other)
+        return (str(fits[0]), "the shapes fit") if len(fits) == 1 else ("", "")
 
     def _called(self, case: Case) -> str:
         """The shapes of the arguments of a call, in the declared layout."""

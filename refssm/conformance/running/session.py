@@ -185,7 +185,7 @@ class Trial:
 
     def __init__(self, session: Session, offer: Offer):
         self.session, self.offer, settings = session, offer, session.settings
-        op = taken(operator_named(offer.name), offer.adapters)
+        op = taken(operator_named(offer.name), offer.adapters).at_defaults(offer.untaken)
         op = narrowed(in_layout(op, offer.layout), settings.where)
         self.op = adapted(op, offer.adapters)
         self.candidate = Candidate(self.op, session.worker, offer)

@@ -56,7 +56,7 @@ class Wording:
                 grade="-" if verdict.error else verdict.grade,
                 ratio=verdict.ratio,
                 bits=verdict.bits,
-                notes=verdict.notes,
+                notes=(*verdict.notes, *_left_out(self.scope.op.name, offer.untaken)),
                 sliced=self.candidate.sliced or offer.loops,
                 allowed=offer.accuracy.C,
                 digits=Standard.of(check.dtype, offer.accuracy).computes.digits,
@@ -85,6 +85,12 @@ class Wording:
         """The result of a check that was not started."""
         op, function = self.scope.op.name, self.scope.settings.function
         return Result(op, self.target, check, dtype, "skipped", message=reason, function=function)
+
+
+def _left_out(name: str, keywords: tuple[str, ...]) -> list[str]:
+    """The note on keywords of the operator that the function does not take."""
+    told = ", ".join(f"`{keyword}`" for keyword in keywords)
+    return [f"{name} is judged without {told}, which the function does not take"] * bool(told)
 
 
 @dataclass

@@ -120,6 +120,20 @@ def test_where_a_call_raises_other_orders_of_its_axes_are_tried(what):
     assert result.hint.startswith(ONCE)
 
 
+def test_the_order_in_which_the_values_are_right_is_told_though_others_fit():
+    def heads_first(x, log_a, B, C):
+        groups, heads = B.shape[1], x.shape[1]
+        if heads % groups or log_a.shape[1] != heads:
+            raise ValueError("heads come before time")
+        rows = [a.reshape(a.shape[0], groups, -1, *a.shape[2:]) for a in (x, log_a, B, C)]
+        return SSD_RECURRENT.reference(*rows).reshape(x.shape)
+
+    layout = "b l (g h) p, b l (g h), b l g n, b l g n -> b l (g h) p"
+    (result,) = judged("ssd_recurrent", heads_first, profile="default", layout=layout)
+    told = "a layout that fits: b (g h) l p, b (g h) l, b g l n, b g l n -> b (g h) l p "
+    assert told + "(tried: the values are right)" in result.message
+
+
 def test_each_order_is_tried_once():
     tried = []
 

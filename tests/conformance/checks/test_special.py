@@ -66,15 +66,27 @@ def test_nan_that_reaches_another_block_is_wrong():
         del chunk
         return MASKED["ssd_quadratic"](*arrays)
 
-    verdict = at(SSD_CHUNKED, whole, late_nan(40), chunk=16)
+    verdict = at(SSD_CHUNKED, whole, late_nan(140, l=144), chunk=16)
     assert verdict.grade == "F"
     assert "y[0, 0, 0, 0, 1]: got nan (NaN), want finite" in verdict.message
-    assert at(SSD_CHUNKED, whole, late_nan(15), chunk=16).ok
+    assert at(SSD_CHUNKED, whole, late_nan(140, l=144), chunk=144).ok
+
+
+def test_a_kernel_may_have_a_block_of_its_own_size_whatever_chunk_it_is_asked_for():
+    def in_one_block(*arrays, chunk):
+        del chunk
+        return MASKED["ssd_quadratic"](*arrays)
+
+    verdict = at(SSD_CHUNKED, in_one_block, late_nan(40), chunk=1)
+    assert verdict.ok
+    assert special_values.IN_BLOCK in verdict.notes
 
 
 def test_a_recurrence_by_masked_matrix_products_may_not_spread_nan():
     verdict = at(SSD_RECURRENT, MASKED["ssd_quadratic"], late_nan(40))
     assert verdict.grade == "F"
+    (line,) = judged("ssd_recurrent", MASKED["ssd_quadratic"], "nan", types=("float32",))
+    assert line.hint.endswith("declared as `ssd_chunked`, it may do so within a chunk")
 
 
 def test_a_number_in_place_of_nan_is_wrong_in_a_block_too():

@@ -130,6 +130,51 @@ def test_taps_in_the_other_order_are_told():
     assert repr(oldest_first()) in failed.convention
 
 
+def by_numbers(q, k, v, log_g, beta, numbers):
+    """A step begins a sequence if its number is another one than that of the step before."""
+    resets = np.zeros(numbers.shape, bool)
+    resets[..., 1:] = numbers[..., 1:] != numbers[..., :-1]
+    return operator_named("gated_delta_rule_packed").reference(q, k, v, log_g, beta, resets)
+
+
+@pytest.mark.long
+def test_numbers_of_sequences_in_place_of_resets_are_told():
+    failed = refused("gated_delta_rule_packed", by_numbers)
+    assert failed.convention == (
+        "`resets` is taken as the number of each step's sequence (seq_idx): so it is right in 25 "
+        "of 25 cases; pass np.cumsum(resets, -1) in its place"
+    )
+
+    def without_gates(q, k, v, log_g, beta, numbers):
+        return by_numbers(q, k, v, 0 * log_g, beta, numbers)
+
+    assert refused("gated_delta_rule_packed", without_gates).convention == ""
+
+
+def of_fewer_inputs(u, k, bias, s0):
+    """The state has t − 1 inputs."""
+    batch = np.broadcast_shapes(u.shape[:-1], s0.shape[:-1], k.shape[:-1])
+    past = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in (s0, u)]
+    past, t = np.concatenate(past, axis=-1), k.shape[-1]
+    full = np.concatenate([np.zeros_like(past[..., :1]), past], axis=-1)[..., :t]
+    y, _ = operator_named("causal_conv1d_stateful").reference(u, k, bias, full)
+    return y, past[..., past.shape[-1] - (t - 1) :]
+
+
+@pytest.mark.long
+def test_a_state_without_the_oldest_input_is_told():
+    failed = refused("causal_conv1d_stateful", of_fewer_inputs)
+    assert failed.convention.startswith(
+        "the state `s0` has t − 1 inputs, without the oldest: so it is right in 25 of 25 cases"
+    )
+
+    def late(u, k, bias, s0):
+        y, s = of_fewer_inputs(u, k, bias, s0)
+        return y, np.roll(s, 1, -1)
+
+    assert refused("causal_conv1d_stateful", late).convention == ""
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "wrong",

@@ -99,8 +99,45 @@ def test_without_sums_of_gates_the_second_gauge_is_the_first():
     error = np.abs(by_differences(*(a.astype(np.float32) for a in arrays), chunk=8) - y)
     assert (error <= 16 * UNIT * gauge.cumulated.whole()).all()
     assert (error > 16 * UNIT * gauge.k0).any()
-    delta = operator_named("delta_rule")
-    assert of_values(delta, [*arrays[:3], arrays[4]])[0].cumulated is None  # it has no gates
+    (delta,) = of_values(operator_named("delta_rule"), [*arrays[:3], arrays[4]])
+    assert delta.cumulated is not None
+    assert np.allclose(delta.cumulated.whole(), delta.k0, rtol=1e-12)  # without gates
+
+
+def by_solve(q, k, v, beta):
+    """One system for all steps; LAPACK exchanges its rows."""
+    L = np.tril(beta[:, None] * (k @ k.T), -1)
+    return np.tril(q @ k.T) @ np.linalg.solve(np.eye(len(L), dtype=q.dtype) + L, beta[:, None] * v)
+
+
+def equal_keys(largest, l=40):
+    """The first step writes nothing, so its output is 0; later ones have a β up to `largest`."""
+    ones = np.ones((l, 1), np.float32)
+    beta = np.random.default_rng(0).uniform(0, largest, l).astype(np.float32)
+    beta[0] = 0
+    return [ones, ones, ones, beta]
+
+
+def test_a_system_whose_rows_are_exchanged_is_right_in_norm():
+    op, arrays = operator_named("delta_rule"), equal_keys(2)
+    assert by_solve(*arrays)[0] != 0
+    assert judge(op, by_solve, *arrays).grade == "N"
+    assert judge(op, lambda *a: by_solve(*a) + np.float32(1e-3), *arrays).grade in "CF"
+    # without a β above 1 LAPACK exchanges nothing, and nothing is excused
+    assert by_solve(*equal_keys(1))[0] == 0
+    assert judge(op, by_solve, *equal_keys(1)).grade == "A"
+    assert judge(op, lambda *a: by_solve(*a) + np.float32(1e-12), *equal_keys(1)).grade in "CF"
+
+
+def test_gradients_through_a_system_whose_rows_are_exchanged_have_a_bound():
+    op = operator_named("delta_rule")
+    for largest, more in ((2, True), (1, False)):
+        arrays = [np.ones((40, 1), np.float32), *equal_keys(largest)]
+        gauges = bounds(op, arrays, {}, op.bare_vjp, unit=UNIT, floor=TINY)
+        for name, gauge in zip(op.inputs, gauges, strict=True):
+            assert gauge.cumulated is not None
+            larger = gauge.cumulated.whole() / gauge.k0
+            assert (larger > 2).any() == more, name
 
 
 def test_an_empty_sequence_has_a_second_gauge():

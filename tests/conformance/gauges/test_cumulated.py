@@ -12,6 +12,9 @@ from refssm.conformance.gauges.cumulated import FORMS, sums
 from refssm.conformance.gauges.gauge import gauges
 from refssm.conformance.judging.grading import judge
 
+TRANSFORMED = {
+    f"{name}{of}" for name in ("short_convolution", "causal_conv1d") for of in ("", "_stateful")
+}
 BOTH = [(name, dtype) for name in FORMS for dtype in ("float64", "complex128")]
 
 
@@ -64,7 +67,7 @@ def test_every_sequence_operator_with_one_decay_per_step_has_a_cumulated_form():
         if name in varying and op.leading == "l" and "l" in dims and op.family != "discretize"
     }
     keyed = {op.name for op in OPERATORS if op.name.startswith("gated_linear_recurrence")}
-    assert timed | keyed == set(FORMS)
+    assert timed | keyed | TRANSFORMED == set(FORMS)
 
 
 def test_a_sum_of_decayed_inputs_has_the_errors_of_the_exponents():
@@ -108,3 +111,21 @@ def test_a_wrong_last_state_of_no_steps_is_refused(name):
         return y, 0 * S
 
     assert judge(op, wrong, *arrays).grade == "F"
+
+
+def by_transform(u, k):
+    """Zero-padded, in the precision of the input, as scipy.signal.fftconvolve."""
+    length = u.shape[-1] + k.shape[-1] - 1
+    spectrum = np.fft.rfft(u, length) * np.fft.rfft(k, length)
+    return np.fft.irfft(spectrum, length)[..., : u.shape[-1]].astype(u.dtype)
+
+
+def test_a_short_convolution_by_transforms_is_right_in_norm_and_a_missing_tap_is_not():
+    op, rng = operator_named("short_convolution"), np.random.default_rng(3)
+    u = rng.standard_normal((2, 40)).astype(np.float32)
+    u[:, 10:] *= np.float32(1e-6)
+    k = rng.standard_normal((2, 4)).astype(np.float32)
+    assert judge(op, by_transform, u, k).grade == "N"
+    cut = k * np.array([1, 1, 1, 0], np.float32)
+    assert judge(op, lambda u, k: by_transform(u, cut), u, k).grade == "F"
+    assert judge(op, lambda u, k: by_transform(u, k) * np.float32(1.0001), u, k).grade in "CF"

@@ -13,7 +13,7 @@ from refssm.conformance.calling.finding import PACKAGE
 Shape = tuple[int, ...]
 WRAPPED = 8  # decorators to look through
 MOST_AXES = 6  # names in a layout whose orders are tried
-TRIES = 24  # and so many orders at most
+TRIES = 120  # and so many orders at most
 
 
 def misfit(axes: Axes, shape: Shape, sizes: Mapping[str, int]) -> str:

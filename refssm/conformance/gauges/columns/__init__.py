@@ -38,9 +38,7 @@ def columns_of(recurrence: Recurrence, floor: float, unit: float) -> Columns:
 
 
 def beside(call: TrackedCall, gauges: Gauges, vjp: Callable | None) -> Gauges:
-    """The gauges with the second one, of programs by sums of gates, if there are gates."""
-    if "log_g" not in call.op.inputs:
-        return gauges
+    """The gauges with the second one, of programs by sums of gates that exchange rows."""
 
     @cache
     def bounds(cumulated: str) -> list[np.ndarray]:

@@ -15,6 +15,7 @@ The second gauge, of grade N, is that of programs by chunks that take a decay fr
 another as e^{G_i − G_j}, with sums G of the gates: it keeps the digits that G has. What it
 multiplies is all that was ever added, which the bound of a column counts. Such programs sum the
 gradients of gates from the end, too: that of G_i is a product of queries, keys and their gradients.
+And they may solve a chunk's system with exchanges of rows (`rows.py`).
 
 The bounds run through the forms of a recurrence as its own functions do
 (`refssm._declaration.recurrence`): a state has one more row, which is e, and states and bounds a
@@ -30,6 +31,7 @@ import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast, with_batch
 from refssm._numerics.contraction import einsum
+from refssm.conformance.gauges.columns.rows import of_taken_back, of_written
 from refssm.conformance.gauges.cumulated.sums import ALLOWED
 from refssm.conformance.gauges.rules import tree
 from refssm.conformance.gauges.tracked import lifted
@@ -61,6 +63,8 @@ class Errors(NamedTuple):
     log_g: Any
     beta: Any
     by_sums: Any  # of each step's strongest decay, in the second gauge
+    written: Any = 0  # of what a step writes, in the second gauge: β r
+    taken_back: Any = 0  # of its cotangent
 
 
 class Kept(NamedTuple):
@@ -92,7 +96,7 @@ class Columns:
         """The bounds of the outputs, and the last state with those of its columns below it."""
         terms = self._terms([x.value for x in arguments])
         state, resets = self._started(terms, S0, resets)
-        errors, y = self._errors(arguments, state, chunk), []
+        errors, y = self._errors(arguments, state, chunk, resets), []
         for t in range(terms.q.shape[-2]):
             state, kept = self._step(terms, errors, state, resets, t)
             q, of_q = terms.q[..., t, :], errors.q[..., t, :]
@@ -106,8 +110,11 @@ class Columns:
         """The bounds of the gradients; that of the state has its value above its bound."""
         terms = self._terms([x.value for x in arguments])
         start, resets = self._started(terms, S0, resets)
-        errors = self._errors(arguments, start, chunk)
+        errors = self._errors(arguments, start, chunk, resets)
         dy, G = (*cotangents, np.zeros_like(start))[:2]
+        if self.cumulated:
+            at_end = of_taken_back(self, terms, dy, G[0, ..., :-1, :], resets)
+            errors = errors._replace(taken_back=at_end)
         state, kept = start, []
         for t in range(terms.q.shape[-2]):
             state, of_step = self._step(terms, errors, state, resets, t)
@@ -131,19 +138,23 @@ class Columns:
             log_g = given["log_g"] if self.keyed else given["log_g"][..., None]
         return Terms(given["q"], k, given["v"], log_g, given["beta"])
 
-    def _errors(self, arguments, state, chunk: int) -> Errors:
+    def _errors(self, arguments, state, chunk: int, resets) -> Errors:
         """The errors; in chunks exponents are sums of gates, which err by a rounding each."""
         rank, told = state.ndim - 3, []
-        terms = Terms(*map(lifted, self._terms(arguments)))
-        for x, core in zip(terms, (2, 2, 2, 2, 1), strict=True):
+        tracked = Terms(*map(lifted, self._terms(arguments)))
+        for x, core in zip(tracked, (2, 2, 2, 2, 1), strict=True):
             errors = np.moveaxis(x.errors, -1, 0)
             more = [1] * (rank - (x.ndim - core))
             told.append(errors.reshape(2, *more, *x.shape))
         if self.cumulated:
             told = [np.stack([e[0], e[0]]) for e in told]
-        log_g = terms.log_g.value
+        log_g = tracked.log_g.value
         by_sums = (np.exp(log_g) * self._of_differences(log_g, chunk)).max(-1, initial=0)
         errors = Errors(*Terms(*told), by_sums)
+        if self.cumulated:
+            terms = Terms(*(x.value for x in tracked))
+            written = of_written(self, terms, state[0, ..., :-1, :], resets)
+            errors = errors._replace(written=written)
         return errors._replace(log_g=np.maximum(errors.log_g, self.chunked * np.abs(log_g)))
 
     def _of_differences(self, log_g, chunk: int):
@@ -198,9 +209,10 @@ class Columns:
         S = Z + k[..., :, None] * u[..., None, :]
         # of k uᵀ: those of β r, of the product, of k and β; and of the sum
         made = size * (beta * own + 2 * self._least(u) + of_beta * np.abs(r))
-        made = made + self._norm(of_k) * np.abs(u) + self._size(S)
+        made = made + self._norm(of_k) * np.abs(u) + self._size(S) + size * errors.written
         of_S = self._reflected(k, beta) * of_Z + made
-        kept = Kept(Z, of_Z + by_sums, r, own + size * of_Z, S, of_S + by_sums)
+        of_r = own + size * of_Z + errors.written
+        kept = Kept(Z, of_Z + by_sums, r, of_r, S, of_S + by_sums)
         return with_row(S, of_S), kept
 
     def _step_back(self, dy, G, terms: Terms, errors: Errors, kept: Kept, t: int):
@@ -215,7 +227,7 @@ class Columns:
         of_G = of_G + self._norm(errors.q[..., t, :]) * np.abs(dy)
         size = self._norm(k)
         w = einsum("...np,...n->...p", G, k)
-        own = self._product(k, size, of_k, G, 0)  # of Gᵀ k
+        own = self._product(k, size, of_k, G, 0) + errors.taken_back  # of Gᵀ k
         of_w, dv = own + size * of_G, beta * w
         dZ = G - k[..., :, None] * dv[..., None, :]
         by_w = size * (2 * self._least(dv) + of_beta * np.abs(w)) + self._norm(of_k) * np.abs(dv)

@@ -1,6 +1,7 @@
 """The second gauge: what programs by differences of cumulative sums over the whole row attain.
 
-`FORMS` names the cumulated form of each operator with one decay per step, forward and VJP. Judged
+`FORMS` names the cumulated form of each operator with one decay per step, forward and VJP; for
+short convolutions, the form by transforms, which is right in norm, too. Judged
 programs that exceed the bounds of the reference, but not those of this form, get grade N, "right in
 norm". The form is run on tracked arrays only if a result exceeds the first bounds.
 """
@@ -21,6 +22,7 @@ from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
 from refssm.conformance.gauges.cumulated.ssd import Dual
 from refssm.conformance.gauges.cumulated.sums import CUMULATED, OF_TERMS, Way
+from refssm.conformance.gauges.cumulated.transforms import Transformed
 from refssm.conformance.gauges.gauge import Cumulated, Gauges, TrackedCall
 from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
 from refssm.linear_attention.gated_linear import GATED_LINEAR
@@ -87,6 +89,10 @@ def _whole_rows(way: Way) -> dict[str, Form]:
         **{f"gated_linear_recurrence{of}": form for of, form in keyed.items()},
         **{f"gated_linear_recurrence_chunked{of}": _without_chunk(f) for of, f in keyed.items()},
         **{f"mamba2_scan{of}": form for of, form in _of_states(Mamba2Scans(way)).items()},
+        "short_convolution": _form(Transformed(), "plain"),
+        "short_convolution_stateful": _form(Transformed(), "stateful"),
+        "causal_conv1d": _form(Transformed(), "activated"),
+        "causal_conv1d_stateful": _form(Transformed(), "activated_stateful"),
     }
 
 
