@@ -79,8 +79,8 @@ def _spread(op: Operator, j: int, gauged, statics) -> tuple[np.ndarray, str]:
     axis = dims.index(op.leading) - len(dims)
     wanted, reached = np.moveaxis(wanted, axis, 0), np.zeros_like(np.moveaxis(wanted, axis, 0))
     size = statics.get("chunk", len(wanted))
-    # kernels choose a size of their own, whatever they are asked for, and mostly a power of two
-    for own in {size, LONG} if "chunk" in statics else {size}:
+    # kernels of delta rules have a size of their own, whatever they are asked for
+    for own in {size, LONG} if op.contract.measures_columns and "chunk" in statics else {size}:
         for start in range(0, len(wanted), own):
             block = slice(start, start + own)
             reached[block] |= wanted[block].any(0)

@@ -6,6 +6,7 @@ from honest.ssd.programs import IMPLEMENTATIONS as SSD
 from judging import judged, scan
 
 from refssm.conformance.calling.candidate import Candidate
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import ordinary_case
@@ -66,19 +67,27 @@ def test_nan_that_reaches_another_block_is_wrong():
         del chunk
         return MASKED["ssd_quadratic"](*arrays)
 
-    verdict = at(SSD_CHUNKED, whole, late_nan(140, l=144), chunk=16)
+    verdict = at(SSD_CHUNKED, whole, late_nan(40), chunk=16)
     assert verdict.grade == "F"
     assert "y[0, 0, 0, 0, 1]: got nan (NaN), want finite" in verdict.message
-    assert at(SSD_CHUNKED, whole, late_nan(140, l=144), chunk=144).ok
+    assert at(SSD_CHUNKED, whole, late_nan(15), chunk=16).ok
 
 
-def test_a_kernel_may_have_a_block_of_its_own_size_whatever_chunk_it_is_asked_for():
-    def in_one_block(*arrays, chunk):
+@pytest.mark.parametrize(("step", "l", "ok"), [(100, 120, True), (140, 150, False)])
+def test_a_kernel_of_a_delta_rule_may_have_a_block_of_its_own_size(step, l, ok):
+    op = operator_named("delta_rule_chunked")
+
+    def in_one_block(q, k, v, beta, *, chunk):
         del chunk
-        return MASKED["ssd_quadratic"](*arrays)
+        y = op.reference(q, k, v, beta, chunk=64)
+        return np.where(np.isnan(v).any(-2, keepdims=True), v.dtype.type("nan"), y)
 
-    verdict = at(SSD_CHUNKED, in_one_block, late_nan(40), chunk=1)
-    assert verdict.ok
+    rng = np.random.default_rng(7)
+    q, k, v = (rng.standard_normal((1, 1, 1, l, 2)).astype(np.float32) for _ in range(3))
+    k /= 2 * np.sqrt((k**2).sum(-1, keepdims=True))
+    v[..., step, 1] = np.nan
+    verdict = at(op, in_one_block, [q, k, v, np.ones((1, 1, 1, l), np.float32)], chunk=1)
+    assert verdict.ok == ok
     assert special_values.IN_BLOCK in verdict.notes
 
 
