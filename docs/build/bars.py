@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from refssm.bench.measuring.timing import Interval, Rates
 from refssm.bench.results.rows import Row, WorkRows
-from refssm.bench.work.sizes import size_of
+from refssm.bench.work.sizes import USUALLY, size_of
 from refssm.bench.work.steps import WITH_PEER
 from refssm.conformance.calling.finding import operator_named
 
@@ -27,9 +27,10 @@ class Bar:
     libraries: tuple[str, ...] = ("jax", "torch")
     significant: bool = False  # True: missed only if the whole interval is below
     formulas: tuple[str, ...] = ()  # peers that compute the formula as it stands; (): all do
+    floor: float = 0.0  # the least ratio, forward and VJP, where the bar is a hope; 0: none
 
     def least(self, vjp: bool) -> float:
-        """The ratio to reach, of the forward call or of the VJP."""
+        """The ratio to reach, of the forward call or of the VJP; 0: there is no bar."""
         return self.vjp if vjp else self.forward
 
 
@@ -48,7 +49,12 @@ BARS = {
     "causal_convolution": Bar(1, 1, libraries=("jax", "torch", "scipy"), significant=True),
     # PyTorch: Horner, half of the nodes
     "hope_transfer": Bar(40, 20, error=1e-6, formulas=("hope_formula",)),
+    "gated_delta_rule_chunked": Bar(4, 4, floor=2.5),
+    "kimi_delta_rule_chunked": Bar(4, 4, floor=2.5),
+    "gated_delta_step": Bar(4, 0),
+    "kimi_delta_step": Bar(4, 0),
 }
+BESIDE = {"mamba2_scan": ("ssd_chunked", 1.3)}  # another mirror, and how many times its time
 OF_STEPS = {  # beside compiled JAX
     "s5": Bar(3, 0, libraries=("jax",)),
     "mamba": Bar(2, 0, libraries=("jax",)),
@@ -88,15 +94,46 @@ def standing(group: WorkRows, rates: Rates | None = None) -> Standing | None:
     return Standing(bar, least, peer.label, came, met, tuple(_others(group, bar, rates)))
 
 
+@dataclass(frozen=True)
+class Compared:
+    """The time of a mirror beside that of another one in the same run."""
+
+    other: WorkRows
+    most: float  # the largest ratio that meets the bar
+    came: float
+
+    @property
+    def word(self) -> str:
+        """met or missed."""
+        return "met" if self.came <= self.most else "missed"
+
+
+def beside(group: WorkRows, groups: Sequence[WorkRows]) -> Compared | None:
+    """The forward call of a mirror beside another mirror; None without a bar or the other one."""
+    name, most = BESIDE.get(group.work.name, ("", 0.0))
+    if not name or group.work.vjp or not _at_paper(group):
+        return None
+    for other in groups:
+        if other.work.name == name and not other.work.vjp and _at_paper(other):
+            (one, two) = group.base, other.base
+            if one and two and one.timed and two.timed and one.kind == two.kind == "mirror":
+                return Compared(other, most, one.median.value / two.median.value)
+    return None
+
+
 def bar_of(group: WorkRows) -> Bar | None:
     """The bar of an operator or a training step, at the size and type for which it has one."""
     work = group.work
     if work.name not in BARS:
         return next((bar for layer, bar in OF_STEPS.items() if _is_step(layer, group)), None)
-    size = size_of(operator_named(work.name), "paper")
-    wanted = {**size.batch, **size.core, **size.given}
-    fits = dict(work.size) == wanted and work.dtype == size.dtype
-    return BARS[work.name] if fits else None
+    bar = BARS[work.name]
+    return bar if bar.least(work.vjp) and _at_paper(group) else None
+
+
+def _at_paper(group: WorkRows) -> bool:
+    """True if a group is of the size and type that has the bar."""
+    size = size_of(operator_named(group.work.name), "paper")
+    return dict(group.work.size) == size.letters and group.work.dtype == size.dtype
 
 
 def fastest(group: WorkRows, libraries: Sequence[str], functions: Sequence[str] = ()) -> Row | None:
@@ -123,6 +160,8 @@ def _others(group: WorkRows, bar: Bar, rates: Rates | None):
     came = group.times_base(first) if first else None
     if came is not None and first and bar.formulas:
         yield f"the fastest peer, whatever its method: {first.label}, {came.value:.2f}×"
+    if came is not None and bar.floor:
+        yield f"floor {bar.floor:g}×: {'missed' if came.value < bar.floor else 'met'}"
     if base is None or group.work.vjp:
         return
     if bar.error and base.relative is not None:
@@ -179,7 +218,7 @@ def standings(group: WorkRows, rates: Rates | None = None) -> list[Reached]:
 
 def wanted() -> Iterator[tuple[str, str]]:
     """Each operator that has bars, and its bars in words."""
-    for name in BARS:
+    for name in USUALLY:
         bar = CARD_BARS.get(name, CardBar())
         words = [f"≥ {NUMPY:g} × NumPy"]
         words += [_share(bar)] if bar.copy else []

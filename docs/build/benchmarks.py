@@ -12,17 +12,20 @@ from pathlib import Path
 
 from selftest.stored import table
 
-from docs.build.bars import bar_of, standing, standings, wanted
+from docs.build.bars import BARS, BESIDE, bar_of, beside, standing, standings, wanted
 from refssm.bench.growth import OF_TRANSFORMS, STEEPEST
 from refssm.bench.results import lines
 from refssm.bench.results.document import Document, read
 from refssm.bench.results.rows import WorkRows
+from refssm.bench.work.sizes import USUALLY
 
 PAGE, RUN = Path("docs/benchmarks.md"), Path("docs/benchmarks.json")
 STEPS = Path("docs/training_steps.json")
+RECURRENCES = Path("docs/benchmarks_recurrences.json")
 CARD = "benchmarks_gpu*.json"  # beside the page: a machine with a card is lent for minutes
 PICTURE = Path("docs/pictures/benchmarks.svg")
 OPERATORS, TRAINING = "make benchmarks", "make benchmarks, training steps"  # who wrote a part
+OF_RECURRENCES = "make benchmarks, recurrences"
 ON_CARD = "make benchmarks-gpu"
 CARD_HEAD = ("function", "size", "median", "with Python", "bar", "came", "")
 BARS_HEAD = ("function", "size", "median", "fastest peer", "its median", "ratio", "bar", "")
@@ -52,6 +55,11 @@ def tables(run: Document, pictured: bool = False) -> str:
     parts += [part for group in run.groups for part in _work(group, run)]
     parts += ["### Growth", _growth(run)] if run.growth else []
     return "\n\n".join(parts) + "\n"
+
+
+def recurrences() -> Document | None:
+    """The run of recurrences; None if there is none."""
+    return read(RECURRENCES) if RECURRENCES.is_file() else None
 
 
 def card_runs() -> list[Document]:
@@ -93,6 +101,7 @@ def _bars(run: Document) -> str:
     """One row for each bar, met, missed, or without a peer."""
     rows = []
     for group in run.groups:
+        rows += _beside(group, run)
         if bar_of(group) is None:
             continue
         found, base = standing(group, run.rates), group.base
@@ -107,6 +116,32 @@ def _bars(run: Document) -> str:
             (*named, peer.label, _median(group, peer), lines.times(found.came), least, others)
         )
     return table(BARS_HEAD, rows)
+
+
+def _beside(group: WorkRows, run: Document) -> Iterator[tuple[str, ...]]:
+    """The row of a bar against another mirror of the same run."""
+    found = beside(group, run.groups)
+    if found is not None:
+        named = f"`{group.work.call}`", _size(group), _median(group, group.base)
+        other = f"the mirror of `{found.other.work.call}`"
+        times = _median(found.other, found.other.base), f"{found.came:.2f} times its time"
+        yield *named, other, *times, f"≤ {found.most:g} times", found.word
+
+
+def recurrence_tables(run: Document | None) -> str:
+    """The tables of the run of recurrences, or which bars wait for it."""
+    if run is not None:
+        return tables(run)
+    rows = []
+    for name, bar in BARS.items():
+        if name not in USUALLY:
+            vjp = f", VJP ≥ {bar.vjp:g}×" * bool(bar.vjp) + f", floor {bar.floor:g}×" * bool(
+                bar.floor
+            )
+            rows.append((f"`{name}`", f"≥ {bar.forward:g}× the fastest peer{vjp}"))
+    rows += [(f"`{name}`", f"≤ {most:g} times as long as `{other}`")
+             for name, (other, most) in BESIDE.items()]  # fmt: skip
+    return f"No run is recorded. These bars wait for one:\n\n{table(('operator', 'bar'), rows)}\n"
 
 
 def _median(group: WorkRows, row) -> str:
@@ -155,6 +190,7 @@ def write() -> None:
     """Write the tables into the page, in the current folder."""
     run = read(RUN)
     text = page(PAGE.read_text(encoding="utf-8"), tables(run, PICTURE.is_file()))
+    text = page(text, recurrence_tables(recurrences()), OF_RECURRENCES)
     text = page(text, tables(read(STEPS)), TRAINING)
     text = page(text, card_tables(card_runs()), ON_CARD)
     PAGE.write_text(text, encoding="utf-8")

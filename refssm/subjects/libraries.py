@@ -8,8 +8,14 @@ from refssm.subjects import clones
 SUBJECTS = "refssm.subjects"
 MODULES = {
     "scipy": ("scipy",),
-    "jax": ("jax_kernels", "jax_scans"),
-    "torch": ("torch_kernels", "torch_scans", "torch_associative"),
+    "jax": ("jax_kernels", "jax_scans", "jax_recurrences", "jax_layers"),
+    "torch": (
+        "torch_kernels",
+        "torch_scans",
+        "torch_associative",
+        "torch_recurrences",
+        "torch_layers",
+    ),
     "accelerated-scan": ("accelerated_scan",),
     "mambapy": ("mambapy",),
     "transformers": ("transformers", "qwen3_next"),

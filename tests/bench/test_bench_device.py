@@ -17,7 +17,7 @@ from refssm.bench.results import document, lines
 from refssm.bench.results.rows import Row, WorkRows
 from refssm.bench.run import Bench, BenchSettings
 from refssm.bench.work.inputs import case_of, drawn
-from refssm.bench.work.sizes import default_operators, size_of
+from refssm.bench.work.sizes import USUALLY, default_operators, size_of
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.calls.run import CalledOnce
 from refssm.conformance.calling.finding import operator_named
@@ -151,7 +151,7 @@ def test_a_library_that_no_registry_has_is_not_told_to_be_installed_by_name():
 
 def test_operators_of_a_run_on_a_card_have_its_mirror():
     named = [op.name for op in default_operators("large", "gpu")]
-    assert set(named) == {op.name for op in OPERATORS if "gpu" not in op.lacks} & {*BARS}
+    assert set(named) == {op.name for op in OPERATORS if "gpu" not in op.lacks} & {*USUALLY}
     assert len(default_operators("small", "gpu")) >= len(named)
 
 
@@ -236,7 +236,7 @@ def test_the_head_and_the_rows_say_what_was_measured_on_the_card():
 def test_the_page_says_what_was_measured_on_a_card_or_that_nothing_was():
     none = card_tables([])
     assert none.startswith("Not measured yet: ")
-    assert none.count("not measured yet |") == len(BARS)
+    assert none.count("not measured yet |") == len(USUALLY)
     assert "| `linear_scan` | ≥ 100 × NumPy; ≥ 80% of the card's copy bandwidth |" in none
     runs = [written([large("linear_scan")]), written([large("selective_scan")])]
     some = card_tables(runs)

@@ -4,7 +4,8 @@ from dataclasses import replace
 import pytest
 from timed import group, row, work
 
-from docs.build.bars import BARS, standing
+from docs.build.bars import BARS, BESIDE, beside, standing
+from docs.build.benchmarks import recurrence_tables, tables
 from refssm.bench.measuring.timing import Interval, Rates
 from refssm.bench.results import document, lines
 from refssm.bench.results.document import Document
@@ -160,7 +161,56 @@ def test_a_bar_of_the_formula_is_not_about_a_faster_method_which_is_said_beside(
 
 def test_every_bar_asks_for_a_ratio_of_one_or_more():
     assert BARS
-    assert all(bar.least(False) >= 1 <= bar.least(True) for bar in BARS.values())
+    ratios = [ratio for bar in BARS.values() for ratio in (bar.least(False), bar.least(True))]
+    assert all(ratio >= 1 or ratio == 0 for ratio in ratios)
+    assert all(bar.least(False) for bar in BARS.values())
+
+
+@pytest.mark.parametrize(("ratio", "words"), [(4.5, "met met"), (3.0, "missed met"),
+                                              (2.0, "missed missed")])  # fmt: skip
+def test_a_bar_may_have_a_floor_which_is_said_beside(ratio, words):
+    for vjp in (False, True):
+        found = stands(at_bar("kimi_delta_rule_chunked", vjp, jax=(ratio,) * 7))
+        (floor,) = found.others
+        assert floor == f"floor 2.5×: {words.split()[1]}"
+        assert (found.least, found.word) == (4, words.split()[0])
+
+
+def test_a_bar_of_the_forward_call_alone_is_none_of_the_gradient():
+    assert stands(at_bar("gated_delta_step", jax=(4.5,) * 7)).word == "met"
+    assert standing(at_bar("gated_delta_step", vjp=True, jax=(4.5,) * 7)) is None
+
+
+def mirror_at(name, seconds, vjp=False):
+    """A group of one mirror at the size of the paper."""
+    size = size_of(operator_named(name), "paper")
+    of = replace(work(), name=name, size=size.letters, dtype=size.dtype, vjp=vjp)
+    return WorkRows(of, [row("mirror", *[seconds] * 7, kind="mirror", library="numba")])
+
+
+def test_a_bar_may_be_the_time_of_another_mirror_of_the_same_run():
+    ((name, (other, most)),) = BESIDE.items()
+    groups = [mirror_at(other, 9.0, vjp=True), mirror_at(other, 2.0)]
+    for came, word in ((2.0 * most - 0.01, "met"), (2.0 * most + 0.01, "missed")):
+        found = beside(mirror_at(name, came), groups)
+        assert found is not None
+        assert (found.came, found.word) == (came / 2, word)
+        text = tables(run(mirror_at(name, came), *groups))
+        assert f"| the mirror of `{other}` | 2 s |" in text
+        assert f"| ≤ {most:g} times | {word} |" in text
+    assert beside(mirror_at(name, 2.0, vjp=True), groups) is None
+    assert beside(mirror_at(name, 2.0), groups[:1]) is None
+    assert beside(groups[1], groups) is None
+
+
+def test_the_page_says_which_bars_of_recurrences_wait_for_a_run():
+    text = recurrence_tables(None)
+    assert "| `kimi_delta_rule_chunked` | ≥ 4× the fastest peer, VJP ≥ 4×, floor 2.5× |" in text
+    assert "| `kimi_delta_step` | ≥ 4× the fastest peer |" in text
+    assert "| `mamba2_scan` | ≤ 1.3 times as long as `ssd_chunked` |" in text
+    assert "selective_scan" not in text
+    made = run(at_bar("kimi_delta_step", jax=(4.5,) * 7))
+    assert recurrence_tables(made) == tables(made)
 
 
 def test_the_table_has_every_row_and_its_shares():

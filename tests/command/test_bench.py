@@ -165,7 +165,12 @@ def test_growth_adds_a_slope(folder, capfd, monkeypatch):
     assert found["lengths"] == [1024, 2048, 4096]
 
 
-WRITERS = [benchmarks.OPERATORS, benchmarks.TRAINING, benchmarks.ON_CARD]
+WRITERS = [
+    benchmarks.OPERATORS,
+    benchmarks.OF_RECURRENCES,
+    benchmarks.TRAINING,
+    benchmarks.ON_CARD,
+]
 
 
 @pytest.mark.parametrize("writer", WRITERS)
@@ -190,6 +195,8 @@ def test_the_page_of_benchmarks_is_what_its_run_says(monkeypatch):
     text = benchmarks.PAGE.read_text(encoding="utf-8")
     tables = benchmarks.tables(document.read(benchmarks.RUN), benchmarks.PICTURE.is_file())
     assert text == benchmarks.page(text, tables)
+    recurrences = benchmarks.recurrence_tables(benchmarks.recurrences())
+    assert text == benchmarks.page(text, recurrences, benchmarks.OF_RECURRENCES)
     steps = benchmarks.tables(document.read(benchmarks.STEPS))
     assert text == benchmarks.page(text, steps, benchmarks.TRAINING)
     card = benchmarks.card_tables(benchmarks.card_runs())

@@ -55,6 +55,8 @@ _ROOTS = {"d": 64, "n": 64, "l": 16384}
 _HEADS = {"b": 1, "g": 1, "h": 24, "l": 4096, "p": 64, "n": 128}
 _KEYS = {"b": 1, "g": 1, "h": 8, "l": 4096, "n": 128, "p": 128}
 _LINEAR_ATTENTION = "gated_linear_recurrence", "delta_rule", "gated_delta_rule", "kimi_delta_rule"
+_ITS_STEPS = "gated_linear_step", "delta_step", "gated_delta_step", "kimi_delta_step"
+_TOKENS = {"b": 64}  # the steps of a decoder
 _KERNEL = _Row({"d": 256, "n": 32, "l": 16384}, "complex64")
 _PAPER = {
     "vandermonde_kernel_real": _KERNEL,
@@ -79,7 +81,9 @@ _PAPER |= {
     "gated_rms_norm": _Row({"l": 1024, "n": 2048}, parameters={"group": 256}),
     "l2_norm": _Row({"n": 128}),
     "mamba2_scan": _Row(_HEADS),
+    "mamba2_step": _Row(_HEADS | _TOKENS),
     **dict.fromkeys(_LINEAR_ATTENTION, _Row(_KEYS)),
+    **dict.fromkeys(_ITS_STEPS, _Row(_KEYS | _TOKENS)),
     **dict.fromkeys(
         (f"{name}_chunked" for name in _LINEAR_ATTENTION), _Row(_KEYS, parameters={"chunk": 64})
     ),

@@ -90,7 +90,9 @@ class Jax(Numpy):
         return tuple(x if x.dtype == bool else self._conj(g, g.dtype) for g, x in pairs)
 
     def _conj(self, x: Any, kind) -> Any:
-        """x* in a type, by NumPy for the same reason as a part."""
+        """x* in a type, by NumPy for the same reason as a part; by JAX while JAX compiles."""
+        if isinstance(x, jax.core.Tracer):
+            return jnp.conj(x).astype(kind)
         return jax.device_put(np.conj(np.asarray(x)).astype(kind), self.device)
 
 
