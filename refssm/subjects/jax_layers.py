@@ -4,7 +4,6 @@
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 
 from refssm.subjects.jax_scans import DECLARED, shifted_inputs
 from refssm.testing import implements

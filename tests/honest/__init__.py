@@ -26,10 +26,11 @@ class Honest:
     needs: str = ""  # a library that may be absent
     accuracy: Budget | None = None  # what its method is declared to attain
     mirror: bool = False  # whether it is refssm's own, compiled
+    ftz: bool = False  # whether it flushes subnormal numbers to zero
 
     def found(self) -> Found:
         """The implementation as if it had been found in a file."""
-        declared = Declaration(only=self.only, accuracy=self.accuracy or Budget())
+        declared = Declaration(only=self.only, accuracy=self.accuracy or Budget(), ftz=self.ftz)
         return Found(operator_named(self.op), self.forward, self.vjp, declared=declared)
 
     @property

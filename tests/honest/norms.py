@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 from honest import Honest
+from honest.libraries import in_libraries
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.norms import GATED_RMS_NORM, L2_NORM, RMS_NORM_GATED
 
@@ -163,4 +164,5 @@ IMPLEMENTATIONS = [
     *(Honest(L2_NORM.name, s.__name__, alone(s)) for s, _ in PAIRS),
     Honest(L2_NORM.name, "in_double", alone(in_double), alone_back),
     Honest(L2_NORM.name, "torch", torch_alone, needs="torch"),
+    *in_libraries("layers", [op.name for op in (RMS_NORM_GATED, GATED_RMS_NORM, L2_NORM)]),
 ]

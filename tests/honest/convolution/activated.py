@@ -19,6 +19,7 @@ from honest.convolution.short import (
     windows,
     windows_back,
 )
+from honest.libraries import in_libraries
 from refssm._numerics.broadcasting import unbroadcast, with_batch
 from refssm.convolution import (
     CAUSAL_CONV1D,
@@ -172,6 +173,7 @@ IMPLEMENTATIONS = [
     Honest(PLAIN, "bias_first", bias_first),
     *(Honest(PLAIN, sums.__name__, from_nothing(sums, gate)) for sums, gate in PAIRS),
     Honest(PLAIN, "torch_conv1d", torch_conv1d, needs="torch"),
+    *in_libraries("layers", [PLAIN]),
     Honest(STATEFUL, "windows", stateful(windows, as_quotient), stateful_vjp),
     Honest(STATEFUL, "bias_first", bias_first_stateful),
     *(Honest(STATEFUL, sums.__name__, stateful(sums, gate)) for sums, gate in PAIRS),

@@ -1,5 +1,6 @@
 """Honest implementations of the family `linear_attention`."""
 
+from honest.libraries import in_libraries
 from honest.linear_attention.chunked import IMPLEMENTATIONS as CHUNKED
 from honest.linear_attention.gates import IMPLEMENTATIONS as GATES
 from honest.linear_attention.programs import IMPLEMENTATIONS as SCANS
@@ -7,4 +8,13 @@ from honest.recurrences import forms_of
 from refssm.conformance.planted.linear_attention.forms import RECURRENCES
 
 OF_PIECES = [honest for r in RECURRENCES for honest in forms_of(r)]
-IMPLEMENTATIONS = [*SCANS, *CHUNKED, *GATES, *OF_PIECES]
+IN_LIBRARIES = [
+    "gated_linear_recurrence_chunked",
+    "delta_rule_chunked",
+    "gated_delta_rule_chunked",
+    "kimi_delta_rule_chunked",
+    "gated_delta_step",
+    "kimi_delta_step",
+]
+PEERS = in_libraries("recurrences", IN_LIBRARIES)
+IMPLEMENTATIONS = [*SCANS, *CHUNKED, *GATES, *OF_PIECES, *PEERS]
