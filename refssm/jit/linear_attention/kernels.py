@@ -10,6 +10,21 @@ none is no argument. The adjoint of a block of steps computes its states again.
 import numpy as np
 
 from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import plain, times_plus
+from refssm.jit._vectors.matrix import (
+    BYTES,
+    held,
+    lanes_at,
+    lanes_of,
+    matrix,
+    memory_of,
+    neighbours,
+    number,
+    put,
+    put_lanes,
+    zeros,
+)
 
 KINDS = ("f4", "f8")
 
@@ -40,36 +55,84 @@ def linear_scan(q, k, v, log_g, S0, resets, y, S):
             y[t, p] = total[p]
 
 
+@part
+def _gates(log_g, t, a):
+    """a_n = e^{log_g_tn}, or one of them for all n."""
+    gate = np.exp(log_g[t, 0]) if log_g.shape[1] == 1 else a[0]
+    for n in range(a.size):
+        a[n] = gate if log_g.shape[1] == 1 else np.exp(log_g[t, n])
+
+
+@part
+def _in_lanes(q, k, v, beta, a, t, S0, u, S):
+    """One step with whole vectors of values; u: a row for u, and one for y. S0 may be S."""
+    plain()
+    lanes, width = lanes_of(S), S.columns
+    for c in range(0, width, lanes):
+        put_lanes(u, 0, c, zeros(S))
+        put_lanes(u, 1, c, zeros(S))
+    for n in range(S.rows):
+        for c in range(0, width, lanes):
+            Z = a[n] * lanes_at(S0, n, c)
+            put_lanes(u, 0, c, times_plus(Z, k[t, n], lanes_at(u, 0, c)))
+    for p in range(width):
+        put(u, 0, p, beta[t] * (v[t, p] - number(u, 0, p)))
+    for n in range(S.rows):
+        for c in range(0, width, lanes):
+            Z = a[n] * lanes_at(S0, n, c)
+            now = times_plus(lanes_at(u, 0, c), k[t, n], Z)
+            put_lanes(S, n, c, now)
+            put_lanes(u, 1, c, times_plus(now, q[t, n], lanes_at(u, 1, c)))
+
+
+@part
+def _one_by_one(q, k, v, beta, a, t, S0, u, S):
+    """The same for any number of values."""
+    size, width = S.shape
+    for p in range(width):
+        put(u, 0, p, 0.0)
+        put(u, 1, p, 0.0)
+    for n in range(size):
+        for p in range(width):
+            put(u, 0, p, number(u, 0, p) + k[t, n] * (a[n] * S0[n, p]))
+    for p in range(width):
+        put(u, 0, p, beta[t] * (v[t, p] - number(u, 0, p)))
+    for n in range(size):
+        for p in range(width):
+            S[n, p] = a[n] * S0[n, p] + k[t, n] * number(u, 0, p)
+            put(u, 1, p, number(u, 1, p) + S[n, p] * q[t, n])
+
+
 @gufunc("(l,n),(l,n),(l,p),(l,g),(l),(n,p),(l)->(l,p),(n,p)", flag=6, kinds=KINDS)
 def delta_scan(q, k, v, log_g, beta, S0, resets, y, S):
     """Z = diag(e^{log_g_t}) S_{t-1}, 0 at a reset;  S_t = Z + β_t k_t (v_t − Zᵀ k_t)ᵀ;
-    y_t = S_tᵀ q_t."""
-    (size, width), each = S0.shape, min(log_g.shape[1] - 1, 1)
-    total, u = np.empty(width, q.dtype), np.empty(width, q.dtype)
-    for n in range(size):
-        for p in range(width):
-            S[n, p] = S0[n, p]
-    for t in range(q.shape[0]):
-        for p in range(width):
-            total[p], u[p] = 0, 0
+    y_t = S_tᵀ q_t.
+
+    The first step reads S0 and writes S: a single step takes as long as memory does."""
+    (size, width), zero, a = S0.shape, q.dtype.type(0), np.ones(S0.shape[0], q.dtype)
+    memory = np.empty(2 * width * q.itemsize + BYTES, np.uint8)
+    before, after, u = matrix(S0), matrix(S), memory_of(memory, 0, 2, width, zero)
+    whole = neighbours(before) and neighbours(after) and width % lanes_of(after) == 0
+    if q.shape[0] == 0:
         for n in range(size):
-            if resets[t]:
+            for p in range(width):
+                S[n, p] = S0[n, p]
+    for t in range(q.shape[0]):
+        if resets[t]:  # selected: NaN and infinity do not pass
+            for n in range(size):
+                a[n] = 1
                 for p in range(width):
                     S[n, p] = 0
-            else:
-                a = np.exp(log_g[t, each * n])
-                for p in range(width):
-                    S[n, p] *= a
-            for p in range(width):
-                u[p] += k[t, n] * S[n, p]
+        elif size:
+            _gates(log_g, t, a)
+        start = t == 0 and not resets[0]
+        if whole:
+            _in_lanes(q, k, v, beta, a, t, before if start else after, u, after)
+        else:
+            _one_by_one(q, k, v, beta, a, t, S0 if start else S, u, S)
         for p in range(width):
-            u[p] = beta[t] * (v[t, p] - u[p])
-        for n in range(size):
-            for p in range(width):
-                S[n, p] += k[t, n] * u[p]
-                total[p] += S[n, p] * q[t, n]
-        for p in range(width):
-            y[t, p] = total[p]
+            y[t, p] = number(u, 1, p)
+    held(memory)
 
 
 @gufunc(
