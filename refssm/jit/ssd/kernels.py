@@ -10,12 +10,22 @@ O(p n √l) numbers per head [chen2016training].
 import numpy as np
 
 from refssm.jit._compiling.gufunc import blocks, gufunc, joined
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import plain, times_plus, total
+from refssm.jit._vectors.matrix import (
+    lanes_at,
+    lanes_of,
+    matrix,
+    neighbours,
+    put_lanes,
+    zeros,
+)
 from refssm.jit.ssd.backward import pieces_back
 from refssm.jit.ssd.forward import products, scan_pieces
 from refssm.jit.ssd.heads import grouped
 
 MANY = 8  # from this many steps on matrix products are faster than single steps
-KINDS = ("f8", "c16")  # single precision is computed in double and rounded once
+KINDS = ("f8", "c16")  # several steps: single precision is computed in double and rounded once
 
 
 @gufunc("(l,p),(l),(l,n),(l,n),(p,n),(l)->(l,p),(p,n)", flag=5, kinds=KINDS)
@@ -45,6 +55,37 @@ def _scan_steps(x, log_a, B, C, S0, resets, y, S_last):
     for n in range(size):
         for p in range(heads):
             S_last[p, n] = S[n, p]
+
+
+@part
+def _in_lanes(x, a, B, C, S0, y, S):
+    """S = a S0 + x Bᵀ, y = S C, with whole vectors of states."""
+    plain()
+    lanes = lanes_of(S)
+    for p in range(S.rows):
+        total_of, now = zeros(S), x[0, p]
+        for c in range(0, S.columns, lanes):
+            state = times_plus(lanes_at(B, 0, c), now, a * lanes_at(S0, p, c))
+            put_lanes(S, p, c, state)
+            total_of = times_plus(state, lanes_at(C, 0, c), total_of)
+        y[0, p] = total(total_of)
+
+
+@gufunc("(l,p),(l),(l,n),(l,n),(p,n)->(l,p),(p,n)", kinds=("f4", "f8"))
+def _one_step(x, log_a, B, C, S0, y, S):
+    """The only step, without a reset; in the type of its arguments."""
+    a, columns = np.exp(log_a[0]), S.shape[1]
+    by_B, by_C, before, after = matrix(B), matrix(C), matrix(S0), matrix(S)
+    beside = neighbours(by_B) and neighbours(by_C) and neighbours(before) and neighbours(after)
+    if beside and columns % lanes_of(after) == 0:
+        _in_lanes(x, a, by_B, by_C, before, y, after)
+        return
+    for p in range(S.shape[0]):
+        total_of = x.dtype.type(0)
+        for n in range(columns):
+            S[p, n] = a * S0[p, n] + x[0, p] * B[0, n]
+            total_of += S[p, n] * C[0, n]
+        y[0, p] = total_of
 
 
 @gufunc(
@@ -156,6 +197,8 @@ def scan(x, log_a, B, C, S0, resets):
         y, S, finite = _scan_in_pieces(*(a.astype(kind, copy=False) for a in arguments), resets)
         if finite:
             return y, S
+    if kind.kind == "f" and x.shape[-2] == 1 and not resets.any():
+        return _one_step(*(a.astype(kind, copy=False) for a in arguments))
     return tuple(c.astype(kind, copy=False) for c in _scan_steps(*arguments, resets))
 
 
