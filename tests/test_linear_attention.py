@@ -246,6 +246,20 @@ def _small(op):
     return arrays
 
 
+@pytest.mark.parametrize("p", [16, 19, 64])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_step_in_whole_vectors_is_the_step_one_by_one(p, turned):
+    """The mirror reads vectors of adjacent values, or one value after another."""
+    rng = np.random.default_rng(29)
+    q, k = rng.standard_normal((2, 5)).astype(np.float32)
+    v, S = rng.standard_normal(p).astype(np.float32), rng.standard_normal((5, p))
+    S = S.astype(np.float32, order="F" if turned else "C")
+    given = q, unit_keys(k), v, np.full(5, -0.5, np.float32), np.float32(0.75), S
+    step = KIMI.operators[-1]
+    assert step.name == "kimi_delta_step"
+    assert judge(step, step.implementation("jit"), *given).grade == "A"
+
+
 def test_complex_arguments_are_refused():
     q, k, v, beta = usual(DELTA.operators[0])
     with pytest.raises(TypeError, match="delta_rule: `k`"):

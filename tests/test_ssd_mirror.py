@@ -100,3 +100,14 @@ def test_heads_that_share_b_and_c_are_grouped():
     assert batch == (2 * GROUP,)
     (alone,), _ = grouped(((x, 2),), ((x, 2),))
     assert alone.shape == (2 * GROUP, 1, 8, 5)
+
+
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("n", [7, 16, 48])
+@pytest.mark.parametrize("turned", [False, True])
+def test_one_step_is_right_in_whole_vectors_and_one_by_one(dtype, n, turned):
+    *arrays, S0 = drawn(3, dtype, 1, n=n)
+    S0 = np.swapaxes(np.swapaxes(S0, 1, 2).copy(), 1, 2) if turned else S0
+    assert accepted(SSD_RECURRENT_STATEFUL, [*arrays, S0])
+    resets = np.ones((1, 1), bool)
+    assert accepted(SSD_RECURRENT_PACKED, [*arrays, resets])
