@@ -13,7 +13,7 @@ from torch.nn.functional import pad, silu, softplus
 from refssm.subjects.torch_scans import DECLARED, LONGEST
 from refssm.testing import implements
 
-LEAF = 4  # steps of a block whose keys are multiplied one by one, each with its own decays
+LEAF = 2  # steps of a block whose keys are multiplied one by one, each with its own decays
 HEADS, KEYS, GATES = "b g l n, b g l n, b g h l p", "b g h l n", "b g h l"
 FOUND = "b g h l p"
 TOKENS, STATE = "b g n, b g n, b g h p", "b g h n p"
