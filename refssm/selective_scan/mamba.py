@@ -118,7 +118,7 @@ MAMBA = Recurrence(
         "z": gates,
         "dt_bias": biases,
     },
-    batch="b d, b d, d, b, b, d, b d, d",
+    batch="b g d, b g d, g d, b g, b g, g d, b g d, g d",
     state=SELECTIVE.state,
     marks=MARKS,
     linear=("u", "C,D->y"),

@@ -132,8 +132,8 @@ SELECTIVE = Recurrence(
     back=_back,
     signature="(l),(l),(n),(l,n),(l,n)->(l)",
     inputs={"u": signals, "dt": step_sizes, "A": rates, "B": projections, "C": projections},
-    batch="b d, b d, d, b, b",
-    state=State("x", "n", "b d", states),
+    batch="b g d, b g d, g d, b g, b g",
+    state=State("x", "n", "b g d", states),
     marks=MARKS,
     linear=("u", "B", "C->y"),
     doc="""y_k = C_k · x_k,  x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k from rest.

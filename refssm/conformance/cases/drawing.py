@@ -60,7 +60,8 @@ def cases(
     if of_structure:  # which begins at the third step or state, and between members of a batch
         usual, members = [s for s in usual if s > 2], MEMBERS
     powers = powers_of(op)
-    batch_first = len(powers) > 2  # with three core sizes no room would be left for it
+    # with three core sizes, or few entries in double precision, no room would be left for it
+    batch_first = len(powers) > 2 or (kind.double and "g" in op.batch_names)
     if batch_first:
         batch, left = _batch(draw, op, left, members)
     for i, (dim, power) in enumerate(powers.items()):
@@ -117,10 +118,10 @@ def _one_complex(op: Operator, knobs: dict, seed: int) -> dict:
 
 def _batch(draw: Choices, op: Operator, left: int, members=BATCH) -> tuple[dict[str, int], int]:
     """Sizes of the batch axes, and the number of entries that remains for core dimensions."""
-    batch = {}
+    batch, in_groups = {}, "ghd" if "g" in op.batch_names else "h"
     for axis in op.batch_names:
         # mostly two groups of two heads or more: with one, a wrong assignment does not show
-        usual = GROUPS if axis in "gh" else members
+        usual = GROUPS if axis in in_groups else members
         batch[axis] = _at_most(left, draw.one_of(usual), BATCH)
         left //= batch[axis]
     return batch, left

@@ -1,8 +1,9 @@
-"""Planted bugs that every recurrence may have: in its resets, its first state and its last state.
+"""Planted bugs that every recurrence may have: in its resets, its first and last state, its groups.
 
 A family plants them in its forms, and adds what only it can get wrong. Those of the forms by pieces
 (packed sequences with states, states at places, reverse time) are all here:
-`planted_in(RECURRENCE, dtype)` gives those of one recurrence.
+`planted_in(RECURRENCE, dtype)` gives those of one recurrence, `of_groups(OPERATOR, dtype)` those of
+arguments that a group of heads or channels shares.
 """
 
 import re
@@ -11,6 +12,7 @@ import numpy as np
 
 from refssm._declaration.operator import Operator
 from refssm._declaration.recurrence import Recurrence
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.planted import PlantedBug
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.planting import Planting, of_result
@@ -339,6 +341,103 @@ def _reversed(planting: Planting, recurrence: Recurrence) -> None:
 
 def _axis_of_states(recurrence: Recurrence) -> int:
     return -1 - len(re.findall(r"\w+", recurrence.state.dims))
+
+
+# Groups: the batch ends with g and h (or d), and a shared argument has length 1 for h: members of a
+# group are neighbours.
+
+
+def tiled(x, batch, core=2):
+    """A shared argument for each member, where member k of all reads group k mod G, not k // H."""
+    if len(batch) < 3 or x.ndim != len(batch) + core:
+        return x
+    g, h = batch[-2:]
+    axis = -core - 1
+    which = np.arange(g * h).reshape(g, h) % x.shape[axis - 1]
+    return np.take(np.take(x, 0, axis), which, axis)
+
+
+def _first_group(x, batch, core):
+    """The first group's for all."""
+    if x.ndim < core + 2:
+        return x
+    return np.broadcast_to(np.take(x, [0], -core - 2), x.shape)
+
+
+def _reading(op: Operator, names, change):
+    """The right program of shared arguments that are changed by (x, batch, core axes)."""
+
+    def program(right, *args, **statics):
+        batch = op.batch_shape(*args)
+        given = zip(op.inputs, args, op.input_dims, strict=True)
+        own = (change(x, batch, len(dims)) if n in names else x for n, x, dims in given)
+        return right(*own, **statics)
+
+    return program
+
+
+def _gathering(op: Operator, name: str, gather):
+    """The right VJP, with the gradient of one shared argument gathered from its members by
+    gather(gradient of each, axis of the members)."""
+    place = [*op.inputs].index(name)
+    core = len(op.input_dims[place])
+
+    def program(right, *args, **statics):
+        count = len(args) - len(op.inputs)
+        x, batch = args[count + place], op.batch_shape(*args[count:])
+        own = np.broadcast_to(x, (*batch, *x.shape[x.ndim - core :]))
+        gradients = [*right(*args[: count + place], own, *args[count + place + 1 :], **statics)]
+        of_each = gradients[place]
+        of_each = of_each if len(batch) < 2 else gather(of_each, -core - 1)
+        gradients[place] = unbroadcast(of_each, x)
+        return tuple(gradients)
+
+    return program
+
+
+def _of_first(g, axis):
+    """The first member's alone."""
+    return np.take(g, [0], axis)
+
+
+def _over_all(g, axis):
+    """The sum over all groups in each."""
+    return np.broadcast_to(g.sum(axis - 1, keepdims=True), g.shape)
+
+
+def _to_tiled(g, axis):
+    """The sum over the members k of each k mod G."""
+    groups, members = g.shape[axis - 1], g.shape[axis]
+    turned = (*g.shape[: axis - 1], members, groups, *g.shape[axis + 1 :])
+    return np.moveaxis(g.reshape(turned), axis - 1, axis).sum(axis, keepdims=True)
+
+
+def of_groups(op: Operator, dtype: str) -> list[PlantedBug]:
+    """The bugs of an operator that has groups, in what a group's members share."""
+    one = {"h": "head", "d": "channel"}[op.batch_names[-1]]
+    shared = [n for n, own in zip(op.inputs, op.batch_axes, strict=True) if own[-2:] == ("g", "1")]
+    both = " and ".join(shared)
+    tiles = f"{one} k of all {one}s reads {both} of the group k mod G, not k // (all/G)"
+    first = f"{both} of the first group for all"
+    planting = Planting(op, dtype)
+    planting.plant(
+        ("groups_tiled", tiles, _reading(op, shared, tiled)),
+        ("first_group", first, _reading(op, shared, _first_group)),
+        *((f"{name}_tiled", f"{name} of the group k mod G for {one} k of all, the others of k // "
+           "(all/G)", _reading(op, [name], tiled)) for name in shared),
+    )  # fmt: skip
+    planting.plant(("first_group_by_law", first, _reading(op, shared, _first_group)), by="group")
+    for name in shared:
+        planting.plant(
+            (f"{name}_of_first_{one}", f"d{name} of a group's first {one}, not of their sum",
+             _gathering(op, name, _of_first)),
+            (f"{name}_over_all_groups", f"d{name} summed over the {one}s of all groups",
+             _gathering(op, name, _over_all)),
+            (f"{name}_of_tiled_groups", f"d{name} of {one} k of all added to the group k mod G",
+             _gathering(op, name, _to_tiled)),
+            by="gradient",
+        )  # fmt: skip
+    return planting.bugs
 
 
 FORMS = {

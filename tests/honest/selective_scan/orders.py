@@ -105,6 +105,50 @@ def apart(core):
     return packed
 
 
+def _on_one_axis(batch, arrays, cores):
+    """The arrays (…, g, d, core) as (…, g d, core): channel k of all belongs to k // d."""
+    wide = (*batch[:-2], batch[-2] * batch[-1])
+    owns = [x.shape[x.ndim - core :] for x, core in zip(arrays, cores, strict=True)]
+    filled = [np.broadcast_to(x, (*batch, *own)) for x, own in zip(arrays, owns, strict=True)]
+    return [x.reshape(*wide, *own) for x, own in zip(filled, owns, strict=True)]
+
+
+def on_one_axis(core):
+    """All channels on one axis, each with its group's B and C copied."""
+
+    def wide(u, dt, A, B, C, x0, resets):
+        batch = batch_of(u, dt, A, B, C, x0)
+        if len(batch) < 2:
+            return core(u, dt, A, B, C, x0, resets)
+        arrays, cores = (u, dt, A, B, C, x0), (1, 1, 1, 2, 2, 1)
+        if resets is not None:
+            (resets,) = _on_one_axis(batch, (resets,), (1,))
+        y, x = core(*_on_one_axis(batch, arrays, cores), resets)
+        return y.reshape(*batch, y.shape[-1]), x.reshape(*batch, x.shape[-1])
+
+    return wide
+
+
+def on_one_axis_back(back):
+    """The gradients of channels on one axis, which the caller adds up for each group."""
+
+    def wide(dy, dx, u, dt, A, B, C, x0, resets):
+        batch = batch_of(u, dt, A, B, C, x0, dy)
+        if len(batch) < 2:
+            return back(dy, dx, u, dt, A, B, C, x0, resets)
+        arrays, cores = (dy, dx, u, dt, A, B, C, x0), (1, 1, 1, 1, 1, 2, 2, 1)
+        if resets is not None:
+            (resets,) = _on_one_axis(batch, (resets,), (1,))
+        gradients = back(*_on_one_axis(batch, arrays, cores), resets)
+        own = (1, 1, 1, 2, 2, 1)
+        return tuple(
+            g.reshape(*batch, *g.shape[g.ndim - core :])
+            for g, core in zip(gradients, own, strict=True)
+        )
+
+    return wide
+
+
 def half_and_half(u, dt, A, B, C, x0, resets):
     """The squared exponential of half a step, and the sum over states in reverse order."""
     decay = np.exp(dt[..., None] * (A[..., None, :] * A.real.dtype.type(0.5)))

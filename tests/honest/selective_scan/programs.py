@@ -13,6 +13,8 @@ from honest.selective_scan.orders import (
     attention,
     by_scan,
     half_and_half,
+    on_one_axis,
+    on_one_axis_back,
     one_state,
     segment_sums,
 )
@@ -88,6 +90,9 @@ GATED = [op for op in OPERATORS if op.name in MAMBA]
 
 IMPLEMENTATIONS = [
     *_honest("one_state", family(one_state), vjps=gradients(step_back)),
+    *_honest(
+        "on_one_axis", family(on_one_axis(one_state)), vjps=gradients(on_one_axis_back(step_back))
+    ),
     *_honest("hillis_steele", family(by_scan(hillis_steele)), SCANNING, gradients(TREE)),
     *_honest("half_and_half", family(half_and_half), vjps=gradients(HILLIS_STEELE)),
     *_honest("attention", family(apart(attention)), SCANNING),

@@ -13,6 +13,7 @@ from refssm.conformance.planted.linear_attention.programs import (
     recalled,
 )
 from refssm.conformance.planted.planting import InEach
+from refssm.conformance.planted.recurrences import tiled
 from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.gated_linear import GATED_LINEAR
@@ -164,12 +165,7 @@ ROUNDING = [
 
 
 def _tiled(x, heads):
-    """The array for heads (b, g, h, …), where head k belongs to group k mod G, not k // H."""
-    if heads.ndim < 5 or x.ndim != heads.ndim:
-        return x
-    g, h = heads.shape[-4], heads.shape[-3]
-    which = np.arange(g * h).reshape(g, h) % x.shape[-4]
-    return np.take(x[..., 0, :, :], which, axis=-3)
+    return tiled(x, heads.shape[:-2])
 
 
 def _of_first_head(x):

@@ -6,7 +6,7 @@ Its files: steps, chunks, the parts of Mamba around the scan, states and resets,
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.planted.cancelling import beside_forms
 from refssm.conformance.planted.planting import Planting
-from refssm.conformance.planted.recurrences import planted_in
+from refssm.conformance.planted.recurrences import of_groups, planted_in
 from refssm.conformance.planted.selective_scan import operators as on
 from refssm.conformance.planted.selective_scan.chunks import CHUNKS
 from refssm.conformance.planted.selective_scan.gate import GATES
@@ -22,4 +22,6 @@ for _planting in USUAL:
 BUGS = [bug for by in (*USUAL, STEPS, CHUNKS, GATES, STATES, GRADIENTS) for bug in by.bugs]
 BUGS += beside_forms("selective_scan")
 BUGS += planted_in(SELECTIVE, "float32") + planted_in(MAMBA, "float32")
+for _op in SELECTIVE.operators + MAMBA.operators:
+    BUGS += of_groups(_op, "float32")
 BUGS.sort(key=lambda bug: (bug.op, bug.caught_by))  # those judged on the same cases together

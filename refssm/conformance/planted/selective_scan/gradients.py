@@ -62,7 +62,6 @@ plant(("selective_scan", "mamba_scan_stateful", "selective_step"),
        changed(A=lambda p: (p.dt * p.past * p.g).sum(-2))),
       ("C_by_old_state", "dC = x_(k−1)* dy", changed(C=lambda p: p.past * p.dy)),
       ("B_without_step", "dB = u* g", changed(B=lambda p: star(p, "u") * p.g)),
-      ("B_of_first_channel", "dB of the first channel only", changed(B=_first_only("B"))),
       ("C_mean_of_channels", "dC the mean over the channels", changed(C=_mean("C"))),
       ("rate_of_first_batch", "dA of the first member of the batch only",
        changed(A=_first_only("A"))), by="gradient")  # fmt: skip

@@ -168,16 +168,16 @@ def _B_by_channel(right, u, dt, A, B, *others):
 
 def _C_batch_by_channel(right, u, dt, A, B, C, *others):
     """C is shared by the channels, but read from the batch member with the channel's number."""
-    if C.ndim > 3 and C.shape[-3] == 1:
-        picked = C[np.arange(np.atleast_2d(u).shape[-2]) % C.shape[0], 0]
-        C = np.broadcast_to(picked, (C.shape[0], *picked.shape))
+    if C.ndim > 4 and C.shape[-3] == 1:
+        picked = C[np.arange(np.atleast_2d(u).shape[-2]) % C.shape[0], :, 0]  # (d, g, l, n)
+        C = np.repeat(np.swapaxes(picked, 0, 1)[None], C.shape[0], axis=0)
     return right(u, dt, A, B, C, *others)
 
 
 plant(("selective_scan", "mamba_scan_packed", "mamba_step"),
-      ("B_of_first_batch", "the first member's B for all", given(B=_of_first(-4))),
-      ("C_of_first_batch", "the first member's C for all", given(C=_of_first(-4))),
-      ("rates_of_first_channel", "one A for all channels", {"A": _of_first(-2)}),
+      ("B_of_first_batch", "the first member's B for all", given(B=_of_first(-5))),
+      ("C_of_first_batch", "the first member's C for all", given(C=_of_first(-5))),
+      ("rates_of_first_channel", "one A for all channels of a group", {"A": _of_first(-2)}),
       ("B_by_channel", "B read on from channel to channel, which share it", _B_by_channel),
       ("C_batch_by_channel", "C of the batch's member with the number of the channel",
        _C_batch_by_channel))  # fmt: skip

@@ -4,7 +4,7 @@ import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.planting import Planting
-from refssm.conformance.planted.recurrences import RESETS, lasts, starts
+from refssm.conformance.planted.recurrences import RESETS, lasts, starts, tiled
 from refssm.conformance.planted.selective_scan.forms import sigmoid, silu, softplus
 from refssm.conformance.planted.ssd import around as call
 from refssm.conformance.planted.ssd.around import EACH, SCANS, around, biased, gated, limited
@@ -151,12 +151,7 @@ plant(PLAIN,
 
 
 def _tiled(B, g):
-    """B for heads (b, g, h, …), where head k belongs to group k mod G instead of k // H."""
-    if g.x.ndim < 5 or B.ndim != g.x.ndim:
-        return B
-    groups, heads = g.x.shape[-4], g.x.shape[-3]
-    which = np.arange(groups * heads).reshape(groups, heads) % B.shape[-4]
-    return np.take(B[..., 0, :, :], which, axis=-3)
+    return tiled(B, g.x.shape[:-2])
 
 
 def _first_group(B):

@@ -4,6 +4,7 @@ import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.planting import InEach
+from refssm.conformance.planted.recurrences import tiled
 from refssm.conformance.planted.ssd import operators, programs
 from refssm.conformance.planted.ssd.forms import CHUNKED, RECURRENT, SEQUENCES
 from refssm.conformance.planted.ssd.operators import CHUNK, PLAIN, QUAD, REC, STEP
@@ -124,17 +125,8 @@ TILED = "head k of all heads read the group k mod G, not k // H"
 FIRST = "B and C of the first group for all"
 
 
-def _tiled(B, heads):
-    """B for heads (b, g, h, …), where head k belongs to group k mod G instead of k // H."""
-    if heads.ndim < 5 or B.ndim != heads.ndim:
-        return B
-    g, h = heads.shape[-4], heads.shape[-3]
-    which = np.arange(g * h).reshape(g, h) % B.shape[-4]
-    return np.take(B[..., 0, :, :], which, axis=-3)
-
-
 def _with_tiled(names):
-    return lambda right, g: right(g.but(**{n: _tiled(getattr(g, n), g.x) for n in names}))
+    return lambda right, g: right(g.but(**{n: tiled(getattr(g, n), g.x.shape[:-2]) for n in names}))
 
 
 def _of_first_group(B):
