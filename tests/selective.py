@@ -40,10 +40,12 @@ def exact(op, seed, dtype="float64", batch=None, **sizes):
 
 
 def shapes(op, batch=None, sizes=None):
-    """The shapes of the arguments; batch axes only if their sizes are given."""
-    sizes = {"l": 7, "n": 3, "p": 2} | (sizes or {})
+    """The shapes of the arguments; batch axes, and among them groups, only if sizes are given."""
+    sizes, batch = {"l": 7, "n": 3, "p": 2} | (sizes or {}), batch or {}
+    without = {-2} if "g" in op.batch_names and "g" not in batch else set()
     for axes, dims in zip(op.batch_axes, op.input_dims, strict=True):
-        leading = [1 if axis == "1" else batch.get(axis, 1) for axis in axes] if batch else []
+        places = [i - len(axes) for i in range(len(axes) if batch else 0)]
+        leading = [batch.get(axes[i], 1) for i in places if i not in without]
         yield (*leading, *(sizes[d] for d in dims))
 
 

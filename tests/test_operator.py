@@ -152,12 +152,13 @@ def test_a_wrong_size_names_the_argument_and_a_core_axis_of_size_1_is_not_broadc
 
 
 @each_role
-def test_leading_axes_that_do_not_broadcast_are_listed(op, role):
+def test_leading_axes_that_do_not_broadcast_are_listed_with_the_first_misfit(op, role):
     if len(op.inputs) < 2:
         return
     arrays = [np.ones((i + 2, *a.shape), a.dtype) for i, a in enumerate(ordinary(op))]
     listed = ", ".join(f"`{name}` ({i + 2},)" for i, name in enumerate(op.inputs))
-    with refused(ValueError, f"{op}: leading axes do not broadcast: {listed}"):
+    misfit = f"`{list(op.inputs)[1]}` does not fit those before it"
+    with refused(ValueError, f"{op}: leading axes do not broadcast: {listed}; {misfit}"):
         op.implementation(role)(*arrays, **statics(op))
 
 

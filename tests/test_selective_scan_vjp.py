@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from calls import several
-from selective import each_role, each_type, usual
+from selective import each_role, each_type, exact, usual
 
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare
@@ -16,6 +16,8 @@ from refssm.selective_scan import (
     SELECTIVE_SCAN_STATEFUL,
     SELECTIVE_STEP,
 )
+from refssm.selective_scan.mamba import MAMBA
+from refssm.selective_scan.selective import SELECTIVE
 
 FAMILY = (
     SELECTIVE_SCAN,
@@ -88,3 +90,43 @@ def test_the_gradient_is_that_of_the_linear_scan_through_decays_and_inputs(role,
     for gradients in (by_hand, SELECTIVE_SCAN.vjp(role)(dy, *arrays)):
         for g, gauge, argument in zip(gradients, gauges, arrays, strict=True):
             assert compare(g, gauge, argument.dtype).grade == "A"
+
+
+MARKS = {"ends": [3, 7], "places": [0, 5]}
+
+
+def exact_marked(op, seed, batch):
+    """Arguments with which nothing rounds, and marks of two sequences or places."""
+    arrays = exact(op, seed, batch=batch, m=2)
+    return [np.array(MARKS[n]) if n in MARKS else a for n, a in zip(op.inputs, arrays, strict=True)]
+
+
+@each_role
+@pytest.mark.parametrize("op", SELECTIVE.operators + MAMBA.operators, ids=str)
+def test_channels_share_their_groups_b_and_c_and_the_gradients_are_sums_over_its_channels(op, role):
+    sizes = {"b": 2, "g": 2, "d": 3}
+    arrays = exact_marked(op, 1, sizes)
+    outputs = several(op.implementation(role)(*arrays))
+    cotangents = [np.roll(y, 1) for y in outputs]
+    gradients = op.vjp(role)(*cotangents, *arrays)
+    added = [None if g is None else np.zeros_like(g) for g in gradients]
+    for place in np.ndindex(*sizes.values()):
+        at = dict(zip(sizes, place, strict=True))  # of one channel
+        own = [tuple(at.get(axis, 0) for axis in axes) for axes in op.batch_axes]
+        alone = [a[i] for a, i in zip(arrays, own, strict=True)]
+        of_one = several(op.implementation("reference")(*alone))
+        assert all(np.array_equal(y[place], z) for y, z in zip(outputs, of_one, strict=True))
+        parts = op.vjp("reference")(*(c[place] for c in cotangents), *alone)
+        for whole, part, i in zip(added, parts, own, strict=True):
+            if whole is not None:
+                whole[i] += part
+    for g, whole in zip(gradients, added, strict=True):
+        assert np.array_equal(g, whole) if whole is not None else g is None
+
+
+def test_channels_that_the_groups_do_not_divide_are_refused_with_the_argument():
+    arrays = usual(SELECTIVE_SCAN, 4, batch={"b": 2, "g": 2, "d": 3})
+    arrays[3] = np.repeat(arrays[3], 2, axis=1)  # four groups of B for two of u
+    message = r"^selective_scan: leading axes do not broadcast: .*; `B` does not fit those before"
+    with pytest.raises(ValueError, match=message):
+        SELECTIVE_SCAN.implementation("reference")(*arrays)

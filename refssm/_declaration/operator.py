@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, wraps
 from importlib import import_module
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -317,7 +318,11 @@ class Operator:
             return np.broadcast_shapes(*leading)
         except ValueError:
             shapes = ", ".join(f"`{n}` {s}" for n, s in zip(self.inputs, leading, strict=True))
-            raise ValueError(f"{self}: leading axes do not broadcast: {shapes}") from None
+            msg = f"{self}: leading axes do not broadcast: {shapes}"
+            first = next(
+                name for i, name in enumerate(self.inputs) if not _broadcast(leading[: i + 1])
+            )
+            raise ValueError(f"{msg}; `{first}` does not fit those before it") from None
 
     def output_types(self, *arrays: np.ndarray) -> tuple[np.dtype, ...]:
         """Dtype of every output for these arguments; runs the reference on tiny arrays."""
@@ -328,6 +333,12 @@ class Operator:
         sizes = self.sizes(*arrays, **statics)
         batch = self.batch_shape(*arrays)
         return [(*batch, *(length_of(d, sizes) for d in dims)) for dims in self.output_dims]
+
+
+def _broadcast(shapes: list[tuple[int, ...]]) -> bool:
+    """True if the shapes broadcast."""
+    lengths = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
+    return all(len({*axis} - {1}) < 2 for axis in lengths)
 
 
 @cache

@@ -2,8 +2,8 @@
 
 A field names leading axes such as "b d" for the signal and "b" for B: B lacks the inner axis. A
 kernel counts rows over (outer, inner) and finds each argument's row by two bits of one mask: does
-it have the outer axis, does it have the inner one. Batches that need more than two axes, and
-arguments that lack a part of an axis, are expanded in memory first.
+it have the outer axis, does it have the inner one. Where an argument lacks a part of one of the two
+axes, as A (g d) lacks b of (b g) and d, it is expanded along that one in memory first.
 """
 
 from collections.abc import Sequence
@@ -64,8 +64,8 @@ def batch(
     """Merge the leading axes; `cores` counts the last axes of each array that are not batch.
 
     Each array is brought to its type of `types`, if given. `split` is the number of batch axes that
-    the inner axis takes, 1 by default. If the arguments do not fit the split they are expanded. An
-    absent argument is None and has neither axis.
+    the inner axis takes, 1 by default. An argument that has a part of the outer or of the inner axis
+    is expanded along it. An absent argument is None and has neither axis.
     """
     types = [None] * len(arrays) if types is None else types
     leads = [
@@ -83,11 +83,13 @@ def batch(
         x = contiguous(x, dtype)
         lead = (1,) * (len(shape) - len(lead)) + lead
         parts = lead[: len(outer)], lead[len(outer) :]
-        own = [part == whole for part, whole in zip(parts, (outer, inner), strict=True)]
-        if not all(o or prod(p) == 1 for o, p in zip(own, parts, strict=True)):
-            own = [True, True]
-            x = expanded(x, (*shape, *x.shape[x.ndim - core :]))
+        pairs = list(zip(parts, (outer, inner), strict=True))
+        full = [part if prod(part) == 1 else whole for part, whole in pairs]
+        if (*full[0], *full[1]) != lead:
+            x = expanded(x, (*full[0], *full[1], *x.shape[x.ndim - core :]))
         made.append(x)
-        has = [o and prod(w) != 1 for o, w in zip(own, (outer, inner), strict=True)]
+        has = [
+            part == whole and prod(whole) != 1 for part, (_, whole) in zip(full, pairs, strict=True)
+        ]
         bits.append(OUTER * has[0] + INNER * has[1])
     return Batch(shape, prod(outer), prod(inner), tuple(made), tuple(bits))

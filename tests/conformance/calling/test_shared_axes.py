@@ -59,7 +59,8 @@ def test_a_gradient_that_is_not_summed_over_the_shared_axis_is_wrong():
 
 def test_an_axis_that_an_argument_lacks_between_others_has_length_one():
     op = in_layout(SELECTIVE_SCAN, "b d l, d l, d n, b l n, l n -> b d l")
-    assert op.batch_axes == (("b", "d"), ("d",), ("d",), ("b", "1"), ())
+    own = ("b", "g", "d"), ("g", "d"), ("g", "d"), ("b", "g", "1"), ("g", "1")
+    assert op.batch_axes == own  # groups, which no argument has, are looped over
     assert canonical(op).outputs == canonical(SELECTIVE_SCAN).outputs
     usual = "b d l, b d l, d n, b l n, b l n -> b d l"
     assert in_layout(SELECTIVE_SCAN, usual) is SELECTIVE_SCAN

@@ -134,12 +134,12 @@ def test_all_arguments_of_one_member_come_from_one_draw():
 def test_values_are_rounded_to_the_judged_type_and_real_where_that_is_asked():
     op = operator_named("selective_scan")
     (preset,) = presets_of(op)
-    sizes, batch = {"l": 7, "n": 16}, {"b": 2, "d": 2}
+    sizes, batch = {"l": 7, "n": 16}, {"b": 2, "g": 3, "d": 2}
     u, dt, A, B, C = Case(op, np.dtype("float32"), sizes, batch, {}, 1, None, {}, preset).arrays
     assert {x.dtype for x in (u, dt, A, B, C)} == {np.dtype("float32")}
-    assert u.shape == dt.shape == (2, 2, 7)
-    assert np.array_equal(A, np.broadcast_to(-np.arange(1.0, 17), (2, 16)))
-    assert B.shape == C.shape == (2, 1, 7, 16)
+    assert u.shape == dt.shape == (2, 3, 2, 7)
+    assert np.array_equal(A, np.broadcast_to(-np.arange(1.0, 17), (3, 2, 16)))
+    assert B.shape == C.shape == (2, 3, 1, 7, 16)
 
 
 def test_packed_presets_have_more_than_256_sequences_where_they_are_long():

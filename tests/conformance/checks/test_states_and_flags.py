@@ -178,10 +178,13 @@ def test_twice_n_is_checked_and_told():
 
 
 def test_axes_that_an_argument_lacks_have_length_one_and_may_be_left_out_of_a_layout():
-    assert str(canonical(SELECTIVE_SCAN)) == "b d l, b d l, d n, b 1 l n, b 1 l n -> b d l"
+    assert str(canonical(SELECTIVE_SCAN)) == (
+        "b g d l, b g d l, g d n, b g 1 l n, b g 1 l n -> b g d l"
+    )
     assert str(canonical(SSD_RECURRENT)) == "b g h l p, b g h l, b g 1 l n, b g 1 l n -> b g h l p"
     own = parse(SELECTIVE_SCAN, "b l d, b l d, d n, b n l, b l n -> b l d")
     assert own.inputs[3] == ("b", "n", "l")
+    assert own.omitted == ("g",)
 
 
 def mamba_ssm_layout(u, dt, A, B, C):
