@@ -24,6 +24,7 @@ from refssm._declaration.signature import length_of
 
 Axes = tuple[str, ...]  # a merged axis is "(g h)"
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
+GROUPS = "g"  # not looped over: a function without them is judged with one group
 TWICE = re.compile(r"\b(\d+)([A-Za-z]\w*)")  # "2n" is no name for einops
 
 
@@ -53,7 +54,7 @@ def in_layout(op: Operator, text: str) -> Operator:
     """The operator whose arguments have only the batch axes that they have in a layout.
 
     An axis that another argument has is shared by those that lack it: b in "l n, b l n -> b l n".
-    A text that `parse` refuses changes nothing.
+    Without `g` there is one group. A text that `parse` refuses changes nothing.
     """
     groups = text.partition("->")[0].split(",")
     if not text or op.constructor or len(groups) != len(op.inputs):
@@ -63,8 +64,9 @@ def in_layout(op: Operator, text: str) -> Operator:
     except EinopsError:
         return op
     shared = {axis for group in named for axis in group}
+    absent = {"1", GROUPS} - shared
     axes = [
-        [axis for axis in batch if axis != "1" and (axis not in shared or axis in group)]
+        [a for a in batch if a not in absent and (a not in shared or a in group)]
         for group, batch in zip(named, op.batch_axes, strict=True)
     ]
     before = [[axis for axis in batch if axis != "1"] for batch in op.batch_axes]

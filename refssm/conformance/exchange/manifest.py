@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from jsonschema import Draft202012Validator
 
-from refssm._declaration.layout import Layout, canonical, parse, restored
+from refssm._declaration.layout import Layout, canonical, in_layout, parse, restored
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, Case, Knob
@@ -173,7 +173,7 @@ def _wanted(error) -> str:
 
 def _layout(name: Path, operator: str, text: str) -> Layout:
     try:
-        return parse(operator_named(operator), text)
+        return parse(in_layout(operator_named(operator), text), text)
     except (ValueError, UsageError) as error:
         raise UsageError(f"{name}: layouts.{operator}: {error}") from None
 
@@ -188,6 +188,7 @@ def _operator(where: str, name: str) -> Operator:
 def _stored(path: Path, where: str, record: dict, layout: Layout | None) -> Stored:
     """One folder, if its files are unchanged and fit the manifest and the operator."""
     op, folder = _operator(where, record["operator"]), path / record["id"]
+    op = in_layout(op, f"{layout or ''}")
     vjp = record["call"] != op.name
     if vjp and (record["call"] != f"{op}_vjp" or not op.differentiable):
         raise UsageError(f"{where}.call: wanted {op} or {op}_vjp, got {record['call']!r}")
@@ -265,7 +266,7 @@ def _fits(where: str, line: dict, cases: dict[str, Stored]) -> None:
     for name in (line["drawn"], *line["calls"]):
         if name not in cases:
             raise UsageError(f"{where}: there is no case {name!r}")
-        if cases[name].call.op is not op:
+        if cases[name].call.op.name != op.name:
             raise UsageError(f"{where}: {name} is a case of {cases[name].call.op}, not of {op}")
     drawn = cases[line["drawn"]]
     known = {

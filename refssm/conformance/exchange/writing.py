@@ -14,7 +14,15 @@ import numpy as np
 
 from refssm import __version__
 from refssm._declaration.arguments import several
-from refssm._declaration.layout import NO_SIZES, Layout, arranged, canonical, parse, sizes_of
+from refssm._declaration.layout import (
+    NO_SIZES,
+    Layout,
+    arranged,
+    canonical,
+    in_layout,
+    parse,
+    sizes_of,
+)
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Outcome
@@ -93,7 +101,8 @@ def layout_of(name: str, text: str) -> Layout | None:
     if not text:
         return None
     try:
-        layout = parse(operator_named(name), text)
+        op = in_layout(operator_named(name), text)
+        layout = parse(op, text)
     except ValueError as error:
         raise UsageError(f"--layout: {error}") from None
     if layout.omitted:
@@ -182,6 +191,7 @@ class Writer:
             self.places[key] = f"{start}-{number:03d}"
             kind, layout = number_type(check.dtype), layout_of(op.name, self.wanted.layout)
             given, sizes = [files.as_written(a, kind) for a in one.arrays], NO_SIZES
+            op = in_layout(op, self.wanted.layout)
             if layout:
                 usual = canonical(op)
                 axes = [

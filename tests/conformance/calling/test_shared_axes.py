@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from judging import judged, plugin, run, scan
 
-from refssm._declaration.layout import canonical, in_layout
+from refssm._declaration.layout import canonical, in_layout, parse
 from refssm.scan import LINEAR_SCAN
 from refssm.selective_scan import SELECTIVE_SCAN
 from refssm.testing import implements
@@ -59,11 +59,17 @@ def test_a_gradient_that_is_not_summed_over_the_shared_axis_is_wrong():
 
 def test_an_axis_that_an_argument_lacks_between_others_has_length_one():
     op = in_layout(SELECTIVE_SCAN, "b d l, d l, d n, b l n, l n -> b d l")
-    own = ("b", "g", "d"), ("g", "d"), ("g", "d"), ("b", "g", "1"), ("g", "1")
-    assert op.batch_axes == own  # groups, which no argument has, are looped over
-    assert canonical(op).outputs == canonical(SELECTIVE_SCAN).outputs
-    usual = "b d l, b d l, d n, b l n, b l n -> b d l"
+    assert op.batch_axes == (("b", "d"), ("d",), ("d",), ("b", "1"), ())
+    assert canonical(op).outputs == (("b", "d", "l"),)
+    usual = "b (g d) l, b (g d) l, (g d) n, b g l n, b g l n -> b (g d) l"
     assert in_layout(SELECTIVE_SCAN, usual) is SELECTIVE_SCAN
+
+
+def test_without_groups_there_is_one_and_nothing_is_looped_over():
+    text = "b d l, b d l, d n, b l n, b l n -> b d l"
+    op = in_layout(SELECTIVE_SCAN, text)
+    assert op.batch_names == ("b", "d")
+    assert parse(op, text).omitted == ()
 
 
 def test_axes_that_no_argument_has_are_looped_over_as_before():

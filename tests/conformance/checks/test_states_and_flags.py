@@ -8,7 +8,7 @@ import pytest
 from judging import judged
 
 import refssm
-from refssm._declaration.layout import canonical, parse
+from refssm._declaration.layout import canonical, in_layout, parse
 from refssm.catalog import OPERATORS, from_state, resumed
 from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
@@ -182,9 +182,10 @@ def test_axes_that_an_argument_lacks_have_length_one_and_may_be_left_out_of_a_la
         "b g d l, b g d l, g d n, b g 1 l n, b g 1 l n -> b g d l"
     )
     assert str(canonical(SSD_RECURRENT)) == "b g h l p, b g h l, b g 1 l n, b g 1 l n -> b g h l p"
-    own = parse(SELECTIVE_SCAN, "b l d, b l d, d n, b n l, b l n -> b l d")
+    text = "b l d, b l d, d n, b n l, b l n -> b l d"
+    own = parse(in_layout(SELECTIVE_SCAN, text), text)
     assert own.inputs[3] == ("b", "n", "l")
-    assert own.omitted == ("g",)
+    assert own.omitted == ()
 
 
 def mamba_ssm_layout(u, dt, A, B, C):

@@ -1,10 +1,13 @@
 """How a call is made: forward or VJP, batched or slice by slice, and in which layout."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from refssm._declaration.layout import Layout, arranged, canonical, restored, sizes_of
+from refssm._declaration.layout import GROUPS, Layout, arranged, canonical, restored, sizes_of
+from refssm._declaration.operator import Operator
+from refssm.catalog import OPERATORS
 from refssm.conformance.calling.adapters.numpy_arrays import Unusable, named
 from refssm.conformance.calling.calls.fitting import fitting, misfit, place_of
 from refssm.conformance.calling.implementation import Found
@@ -34,32 +37,44 @@ class CalledOnce:
     def __init__(self, found: Found, kind: NumberType, vjp: bool, sliced: bool):
         op = found.op
         self.found, self.made, self.kind, self.vjp = found, found.adapter, kind, vjp
-        self.layout = found.layout
-        self.slices = bool(self.layout.omitted) if self.layout else sliced
+        self.slices = sliced
         self.function: Callable = found.forward
         if vjp and found.vjp is not None:
             self.function = found.vjp
-        usual = canonical(op)
-        self.usual = _arguments(usual, vjp)
-        self.axes = _arguments(self.layout, vjp) if self.layout else self.usual
-        ranks = _arguments(Layout(op.input_dims, op.output_dims), vjp)
-        self.ranks = [len(axes) for axes in (self.axes if self.layout else ranks)]
-        of = self.layout or usual
         asked = [not (vjp and n in op.discrete) for n in (op.inputs if vjp else op.outputs)]
         self.returned = len(asked)
         self.names = [f"d{name}" for name in op.inputs] if vjp else list(op.outputs)
         self.asked = [i for i, ask in enumerate(asked) if ask]  # flags have no gradient
         self.names = [self.names[i] for i in self.asked]
-        self.answers = [(usual.inputs if vjp else usual.outputs)[i] for i in self.asked]
-        self.answer_axes = [(of.inputs if vjp else of.outputs)[i] for i in self.asked]
         self.cotangents = len(op.outputs) if vjp else 0
         self.touched: set[int] = set()  # shared arguments that the call of a slice wrote to
+        self._lay_out(op, found.layout)
+
+    def _lay_out(self, op: Operator, layout: Layout | None) -> None:
+        """The axes of arguments and answers: those of `op`, and the author's."""
+        self.op, self.layout, vjp, usual = op, layout, self.vjp, canonical(op)
+        self.slices = bool(layout.omitted) if layout else self.slices
+        self.usual = _arguments(usual, vjp)
+        self.axes = _arguments(layout, vjp) if layout else self.usual
+        ranks = _arguments(Layout(op.input_dims, op.output_dims), vjp)
+        self.ranks = [len(axes) for axes in (self.axes if layout else ranks)]
+        of = layout or usual
+        self.answers = [(usual.inputs if vjp else usual.outputs)[i] for i in self.asked]
+        self.answer_axes = [(of.inputs if vjp else of.outputs)[i] for i in self.asked]
+
+    def _with_groups(self, layout: Layout) -> None:
+        """Arrays of the catalog have groups, which this layout lacks: loop over them."""
+        op = next((op for op in OPERATORS if op.name == self.op.name), self.op)
+        if GROUPS in op.batch_names and not self.found.declared.adapters:
+            self._lay_out(op, replace(layout, omitted=(GROUPS, *layout.omitted)))
 
     def entering(self, arrays, statics) -> list[np.ndarray]:
         """The arguments in the author's layout, preceded by the axes that are looped over."""
         if self.layout is None:
             return list(arrays)
-        sizes, batch = self.sizes(arrays, statics), self.found.op.batch_names
+        if any(a.ndim > len(usual) for a, usual in zip(arrays, self.usual, strict=True)):
+            self._with_groups(self.layout)
+        sizes, batch = self.sizes(arrays, statics), self.op.batch_names
         entering = []
         for a, usual, axes in zip(arrays, self.usual, self.axes, strict=True):
             if a.ndim > len(usual):
@@ -78,7 +93,7 @@ class CalledOnce:
 
     def sizes(self, arrays, statics) -> dict[str, int]:
         """The size of each axis; batch axes that no argument has are of length one."""
-        op = self.found.op
+        op = self.op
         return dict.fromkeys(op.batch_names, 1) | sizes_of(op, self.usual, arrays, statics)
 
     def raw(self, given, statics) -> tuple:
@@ -182,11 +197,11 @@ class CalledOnce:
     def _shape(self, y, arrays):
         """An output's shape, without leading batch axes that no argument has."""
         ranks = (
-            a.ndim - sum(axis not in ("1", *self.found.op.batch_names) for axis in axes)
+            a.ndim - sum(axis not in ("1", *self.op.batch_names) for axis in axes)
             for a, axes in zip(arrays, self.usual, strict=True)
         )
         leading = max(ranks, default=0)
-        extra = len(self.found.op.batch_names) - leading
+        extra = len(self.op.batch_names) - leading
         return y.shape[extra:] if extra > 0 and y.shape[:extra] == (1,) * extra else y.shape
 
 
