@@ -11,6 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 from types import MappingProxyType
 
@@ -50,6 +51,7 @@ def canonical(op: Operator) -> Layout:
     )
 
 
+@lru_cache(1000)  # one operator for all who ask: what is expected is remembered by it
 def in_layout(op: Operator, text: str) -> Operator:
     """The operator whose arguments have only the batch axes that they have in a layout.
 

@@ -146,10 +146,13 @@ class Answers:
             op = stored.call.op
             vjp = op.bare_vjp if stored.call.vjp else None
             standard = Standard.of(stored.call.kind.name, ftz=ftz)
-            key = key_of(op, stored.arrays, stored.call.statics, vjp, standard)
-            self.places[key] = stored
+            told = stored.arrays, stored.call.statics, vjp, standard
+            self.places[key_of(operator_named(op.name), *told)] = stored
             if gauge := stored.record["gauge"]:
-                self.gauges[key] = stored.folder / gauge["file"], len(stored.call.outputs)
+                self.gauges[key_of(op, *told)] = (
+                    stored.folder / gauge["file"],
+                    len(stored.call.outputs),
+                )
         names = dict.fromkeys(stored.call.op.name for stored in folder.cases.values())
         self.found = [
             Offer(n, has_vjp=True, layout=layouts.get(n, ""), ftz=ftz, files=True) for n in names

@@ -1,10 +1,16 @@
 """Layouts in which an argument lacks an axis that another one has: it is shared along it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from judging import judged, plugin, run, scan
 
+from refssm._declaration.implements import Declaration
 from refssm._declaration.layout import canonical, in_layout, parse
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.one_call import call
+from refssm.conformance.cases.case import ordinary_case
 from refssm.scan import LINEAR_SCAN
 from refssm.selective_scan import SELECTIVE_SCAN
 from refssm.testing import implements
@@ -70,6 +76,32 @@ def test_without_groups_there_is_one_and_nothing_is_looped_over():
     op = in_layout(SELECTIVE_SCAN, text)
     assert op.batch_names == ("b", "d")
     assert parse(op, text).omitted == ()
+
+
+def one_group(u, dt, A, B, C):
+    """Channels that share B and C, which have no axis for them."""
+    assert u.ndim == 3
+    return SELECTIVE_SCAN.reference(u, dt, A, B[:, None], C[:, None])
+
+
+def one_group_vjp(dy, u, dt, A, B, C):
+    *others, dB, dC = SELECTIVE_SCAN.bare_vjp(dy, u, dt, A, B[:, None], C[:, None])
+    return *others, dB[:, 0], dC[:, 0]
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_arrays_with_groups_go_to_a_function_without_them_and_come_back(groups):
+    declared = Declaration("selective_scan", layout="b d l, b d l, d n, b l n, b l n -> b d l")
+    found = Found(SELECTIVE_SCAN, one_group, one_group_vjp, declared=declared)
+    case = ordinary_case(SELECTIVE_SCAN, "float64")
+    case = replace(case, batch={"b": 2, "g": groups, "d": 2})
+    y = SELECTIVE_SCAN.reference(*case.arrays)
+    (mine,) = call(found, case.arrays, {}).outputs
+    assert np.array_equal(mine, y)
+    gradients = call(found, [y, *case.arrays], {}, vjp=True).outputs
+    for g, wanted in zip(gradients, SELECTIVE_SCAN.vjp()(y, *case.arrays), strict=True):
+        assert g.shape == wanted.shape
+        assert np.allclose(g, wanted)
 
 
 def test_axes_that_no_argument_has_are_looped_over_as_before():

@@ -48,11 +48,11 @@ class CalledOnce:
         self.names = [self.names[i] for i in self.asked]
         self.cotangents = len(op.outputs) if vjp else 0
         self.touched: set[int] = set()  # shared arguments that the call of a slice wrote to
-        self._lay_out(op, found.layout)
+        self._lay_out(op, found.layout, canonical(op))
 
-    def _lay_out(self, op: Operator, layout: Layout | None) -> None:
-        """The axes of arguments and answers: those of `op`, and the author's."""
-        self.op, self.layout, vjp, usual = op, layout, self.vjp, canonical(op)
+    def _lay_out(self, op: Operator, layout: Layout | None, usual: Layout) -> None:
+        """The axes of arguments and answers: `usual` before the call, and the author's."""
+        self.op, self.layout, vjp = op, layout, self.vjp
         self.slices = bool(layout.omitted) if layout else self.slices
         self.usual = _arguments(usual, vjp)
         self.axes = _arguments(layout, vjp) if layout else self.usual
@@ -62,18 +62,26 @@ class CalledOnce:
         self.answers = [(usual.inputs if vjp else usual.outputs)[i] for i in self.asked]
         self.answer_axes = [(of.inputs if vjp else of.outputs)[i] for i in self.asked]
 
-    def _with_groups(self, layout: Layout) -> None:
-        """Arrays of the catalog have groups, which this layout lacks: loop over them."""
+    def _with_groups(self, layout: Layout, arrays, statics) -> None:
+        """Arrays of the catalog have groups, which this layout lacks: loop over more than one."""
         op = next((op for op in OPERATORS if op.name == self.op.name), self.op)
-        if GROUPS in op.batch_names and not self.found.declared.adapters:
-            self._lay_out(op, replace(layout, omitted=(GROUPS, *layout.omitted)))
+        if GROUPS not in op.batch_names or self.found.declared.adapters:
+            return
+        usual = canonical(op)
+        if sizes_of(op, _arguments(usual, self.vjp), arrays, statics).get(GROUPS, 1) > 1:
+            self._lay_out(op, replace(layout, omitted=(GROUPS, *layout.omitted)), usual)
+        else:
+            sides = (
+                [_of_one_group(axes) for axes in side] for side in (usual.inputs, usual.outputs)
+            )
+            self._lay_out(self.op, layout, Layout(*map(tuple, sides)))
 
     def entering(self, arrays, statics) -> list[np.ndarray]:
         """The arguments in the author's layout, preceded by the axes that are looped over."""
         if self.layout is None:
             return list(arrays)
         if any(a.ndim > len(usual) for a, usual in zip(arrays, self.usual, strict=True)):
-            self._with_groups(self.layout)
+            self._with_groups(self.layout, arrays, statics)
         sizes, batch = self.sizes(arrays, statics), self.op.batch_names
         entering = []
         for a, usual, axes in zip(arrays, self.usual, self.axes, strict=True):
@@ -203,6 +211,11 @@ class CalledOnce:
         leading = max(ranks, default=0)
         extra = len(self.op.batch_names) - leading
         return y.shape[extra:] if extra > 0 and y.shape[:extra] == (1,) * extra else y.shape
+
+
+def _of_one_group(axes) -> tuple[str, ...]:
+    """The axes with one of length 1 for the groups."""
+    return tuple("1" if axis == GROUPS else axis for axis in axes)
 
 
 def _arguments(layout: Layout, vjp: bool) -> tuple:
