@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from refssm.bench.measuring.timing import Interval, Rates
-from refssm.bench.results.rows import Row, WorkRows
-from refssm.bench.work.sizes import USUALLY, size_of
+from refssm.bench.results.rows import Row, Work, WorkRows
+from refssm.bench.work.sizes import USUALLY, Size, size_of
 from refssm.bench.work.steps import WITH_PEER
 from refssm.conformance.calling.finding import operator_named
 
@@ -132,8 +132,7 @@ def bar_of(group: WorkRows) -> Bar | None:
 
 def _at_paper(group: WorkRows) -> bool:
     """True if a group is of the size and type that has the bar."""
-    size = size_of(operator_named(group.work.name), "paper")
-    return dict(group.work.size) == size.letters and group.work.dtype == size.dtype
+    return _timed_at(group.work, size_of(operator_named(group.work.name), "paper"))
 
 
 def fastest(group: WorkRows, libraries: Sequence[str], functions: Sequence[str] = ()) -> Row | None:
@@ -231,7 +230,13 @@ def _fits(group: WorkRows) -> bool:
     if work.name not in BARS:
         return False
     size = size_of(operator_named(work.name), "large")
-    return dict(work.size) == size.letters and work.dtype == size.dtype
+    return _timed_at(work, size)
+
+
+def _timed_at(work: Work, size: Size) -> bool:
+    """True if a run is of this size; an axis that its operator had not then, as groups, is 1."""
+    alone = dict.fromkeys(size.letters, 1)
+    return alone | dict(work.size) == size.letters and work.dtype == size.dtype
 
 
 def _more(group: WorkRows, mirror: Row, bar: CardBar, rates: Rates | None) -> Iterator[Reached]:

@@ -178,6 +178,7 @@ MAMBA = Recurrence(
             "selective_scan_ref",
             "selective_scan_cuda",
             "delta_softplus delta_bias",
+            "selective_scan_fn with groups of channels",
         ),
         "stateful": ("selective_scan_fn return_last_state", "Mamba prefill"),
         "packed": ("Mamba varlen cu_seqlens", "PackMamba"),

@@ -86,7 +86,8 @@ def at_rest(u, dt, A, B, C):
 def pulled_back(dy, dx, u, dt, A, B, C, x0, resets):
     """Gradients from the outputs and the last state; computes states again block by block.
 
-    Within each block, dB and dC are summed over the axes that share `B` and `C`.
+    Within each block, dB and dC are summed over the axes that share `B` and `C`: the channels of a
+    group.
     """
     l, n = u.shape[-1], A.shape[-1]
     leading = (*(a.shape[:-1] for a in (u, dt, A, x0, resets)), B.shape[:-2], C.shape[:-2])
@@ -140,10 +141,11 @@ SELECTIVE = Recurrence(
 
     Signature ``(l),(l),(n),(l,n),(l,n)->(l)``: `u` the input of one channel, `dt` its step sizes,
     real and positive (0 keeps the state), `A` the rates with their sign, `B` and `C` per step; `l`
-    time, `n` state; leading axes broadcast: channels are a leading axis of `u`, `dt`, `A`, which
-    has length 1 in shared `B` and `C`; the same holds for groups. Any of float32, float64,
-    longdouble and their complex types, `dt` real; the result has their ``np.result_type``; no real
-    part is used. Units: `dt` that of 1/`A`, `y` those of dt·u·B·C.
+    time, `n` state; leading axes broadcast: channels of a group are a leading axis of `u`, `dt`,
+    `A`, which has length 1 in shared `B` and `C`. Channel k of K belongs to group k // (K/G):
+    neighbours share. Any of float32, float64, longdouble and their complex types, `dt` real; the
+    result has their ``np.result_type``; no real part is used. Units: `dt` that of 1/`A`, `y` those
+    of dt·u·B·C.
 
     Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
     without warnings. Source: [gu2023mamba, Alg. 2].
@@ -195,6 +197,7 @@ SELECTIVE = Recurrence(
             "mamba minimal",
             "Mamba recurrence",
             "delta A B C",
+            "VMamba scan of four directions",
         ),
         "stateful": ("selective scan with the last state",),
         "packed": ("selective scan varlen", "selective scan cu_seqlens"),
