@@ -64,6 +64,29 @@ def test_a_gradient_takes_less_than_its_states_would(case):
     assert peak(op.bare_vjp, *arguments) < states * DOUBLE
 
 
+def grouped():
+    """Four groups of 16 channels, and the bytes of B."""
+    u, A = np.ones((4, 16, 512)), -np.ones((4, 16, 64))
+    B = np.ones((4, 1, 512, 64))  # as large as u four times
+    return (u, u, A, B, B), B.nbytes
+
+
+def copying(u, dt, A, B, C):
+    """A mirror with B for each channel."""
+    whole = np.repeat(B, u.shape[-2], axis=-3)
+    return SELECTIVE_SCAN.implementation("jit")(u, dt, A, whole, C)
+
+
+def test_the_mirror_takes_groups_without_a_copy_of_b_for_each_channel():
+    arguments, of_B = grouped()
+    scan, vjp = SELECTIVE_SCAN.implementation("jit"), SELECTIVE_SCAN.vjp("jit")
+    scan(*arguments)  # compiled
+    assert peak(scan, *arguments) < of_B
+    assert peak(copying, *arguments) > 16 * of_B
+    vjp(arguments[0], *arguments)
+    assert peak(vjp, arguments[0], *arguments) < 8 * of_B  # dB, dC, states between blocks
+
+
 def test_the_measure_sees_what_a_gradient_of_every_decay_has_to_hold():
     arguments = diagonal(4096, 64, (4096, 64))
     assert peak(DIAGONAL_SSM_VARYING.bare_vjp, *arguments) > 4096 * 64 * DOUBLE

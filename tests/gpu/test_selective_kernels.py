@@ -123,6 +123,29 @@ def test_every_argument_may_lack_any_axis(leads):
     agree("selective_scan_stateful_vjp", y, x, *args)
 
 
+def of_groups(d, l, n):
+    """Two members of two groups of channels: u, dt, A, B, C and resets of each member."""
+    u, dt, A, B, C = drawn(15, "float32", d, l, n, (2, 2))
+    A = np.stack([A, A[::-1]])
+    resets = np.random.default_rng(16).random((2, 1, 1, l)) < 0.2
+    return u, dt, A, B, C, resets
+
+
+def test_groups_of_channels_share_their_b_and_c():
+    u, *others = of_groups(9, 40, 17)
+    agree("selective_scan_packed", u, *others)
+    agree("selective_scan_packed_vjp", u, u, *others)
+
+
+def test_of_groups_only_what_lacks_a_part_of_the_outer_axis_is_expanded_and_along_it():
+    u, dt, A, B, C, resets = given(*of_groups(9, 40, 17))
+    s = kernels.arguments(ScanArguments(u, dt, A, B, C, resets=resets), at_rest=True)
+    assert (s.rows.outer, s.rows.inner) == (4, 9)
+    assert s.given.B.size == s.given.C.size == B.size  # no copy for each channel
+    assert s.given.resets.size == 4 * 40  # for each group, not for each channel
+    assert s.given.A.size == 4 * 9 * 17
+
+
 @pytest.mark.parametrize("multiprocessors", [6, 40])
 def test_pieces_of_time_are_exact_forwards_and_backwards(monkeypatch, multiprocessors):
     monkeypatch.setattr(type(target()), "multiprocessors", multiprocessors)
