@@ -27,8 +27,8 @@ PAPER = {
     "resolvent_at_roots": "d=64 l=16384 n=64",
     "dplr_kernel": "d=64 l=16384 n=64 r=1",
     "linear_scan": "b=8 l=4096 n=256",
-    "selective_scan": "b=2 d=512 l=2048 n=16",
-    "mamba_scan": "b=2 d=512 l=2048 n=16",
+    "selective_scan": "b=2 g=1 d=512 l=2048 n=16",
+    "mamba_scan": "b=2 g=1 d=512 l=2048 n=16",
     "ssd_chunked": "b=1 g=1 h=24 l=4096 p=64 n=128 chunk=64",
     "short_convolution": "b=4 d=1024 l=4096 t=4",
     "causal_convolution": "b=1 d=256 l=16384",
@@ -87,20 +87,20 @@ def test_the_inputs_are_those_of_models():
     size = size_of(SELECTIVE_SCAN, "small")
     _, dt, A, _, _ = drawn(SELECTIVE_SCAN, size)
     assert 1e-3 <= dt.min() < dt.max() <= np.float32(0.1)
-    assert np.array_equal(A[0], -np.arange(1, 17, dtype=np.float32))
+    assert np.array_equal(A[0, 0], -np.arange(1, 17, dtype=np.float32))
 
 
 def test_a_part_of_the_work_has_fewer_members_and_a_shorter_beginning():
     size = size_of(SELECTIVE_SCAN, "small")
     arrays = drawn(SELECTIVE_SCAN, size)
-    assert members(size, 1) == {"d": 1, "b": 1}
-    assert members(size, 16) == {"d": 8, "b": 2}
+    assert members(size, 1) == {"d": 1, "b": 1, "g": 1}
+    assert members(size, 16) == {"d": 8, "b": 2, "g": 1}
     part = of_batch(SELECTIVE_SCAN, arrays, members(size, 4))
-    assert [a.shape for a in part] == [(1, 4, 256)] * 2 + [(4, 16)] + [(1, 1, 256, 16)] * 2
+    assert [a.shape for a in part] == [(1, 1, 4, 256)] * 2 + [(1, 4, 16)] + [(1, 1, 1, 256, 16)] * 2
     short, _ = beginning(SELECTIVE_SCAN, part, {}, 32)
-    assert [a.shape for a in short] == [(1, 4, 32)] * 2 + [(4, 16)] + [(1, 1, 32, 16)] * 2
+    assert [a.shape for a in short] == [(1, 1, 4, 32)] * 2 + [(1, 4, 16)] + [(1, 1, 1, 32, 16)] * 2
     (heads,) = cotangents(SELECTIVE_SCAN, size, short, {})
-    assert heads.shape == (1, 4, 32)
+    assert heads.shape == (1, 1, 4, 32)
 
 
 def test_a_keyword_that_is_the_length_is_shortened_too():

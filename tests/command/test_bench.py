@@ -224,7 +224,9 @@ def test_the_page_has_every_bar_and_every_row_of_a_run():
     ]
     ran = document.Document("2026", "refssm bench", about, Rates(1e10, 1e11, 5e10), groups, [grown])
     text = benchmarks.tables(ran)
-    assert "| `selective_scan` | float32 b=2 d=512 l=2048 n=16 | 1 s | jax: one | 3.5 s |" in text
+    assert (
+        "| `selective_scan` | float32 b=2 g=1 d=512 l=2048 n=16 | 1 s | jax: one | 3.5 s |" in text
+    )
     assert "| 3× | met |" in text
     assert "no peer was timed" in text
     assert "- torch: two: failed, raised RuntimeError: no" in text
