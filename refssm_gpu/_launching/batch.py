@@ -64,8 +64,8 @@ def batch(
     """Merge the leading axes; `cores` counts the last axes of each array that are not batch.
 
     Each array is brought to its type of `types`, if given. `split` is the number of batch axes that
-    the inner axis takes, 1 by default. An argument that has a part of the outer or of the inner axis
-    is expanded along it. An absent argument is None and has neither axis.
+    the inner axis takes, 1 by default. An argument that has a part of the outer or of the inner
+    axis is expanded along it. An absent argument is None and has neither axis.
     """
     types = [None] * len(arrays) if types is None else types
     leads = [

@@ -203,6 +203,21 @@ def test_the_page_of_benchmarks_is_what_its_run_says(monkeypatch):
     assert text == benchmarks.page(text, card, benchmarks.ON_CARD)
 
 
+def test_a_run_from_before_there_were_groups_has_its_bar():
+    from timed import group
+
+    from docs.build import bars
+    from refssm.bench.work.sizes import size_of
+    from refssm.selective_scan import SELECTIVE_SCAN
+
+    size = size_of(SELECTIVE_SCAN, "paper")
+    before = {name: n for name, n in {**size.batch, **size.core}.items() if name != "g"}
+    for letters, bar in ((before, bars.BARS["selective_scan"]), ({**before, "n": 32}, None)):
+        made = group(jax=(3.5,) * 7, name="selective_scan", **letters)
+        work = type(made.work)(**{**vars(made.work), "dtype": size.dtype})
+        assert bars.bar_of(type(made)(work, made.rows)) is bar
+
+
 def test_the_page_has_every_bar_and_every_row_of_a_run():
     from timed import group, row
 
@@ -224,9 +239,8 @@ def test_the_page_has_every_bar_and_every_row_of_a_run():
     ]
     ran = document.Document("2026", "refssm bench", about, Rates(1e10, 1e11, 5e10), groups, [grown])
     text = benchmarks.tables(ran)
-    assert (
-        "| `selective_scan` | float32 b=2 g=1 d=512 l=2048 n=16 | 1 s | jax: one | 3.5 s |" in text
-    )
+    told = "float32 b=2 g=1 d=512 l=2048 n=16"
+    assert f"| `selective_scan` | {told} | 1 s | jax: one | 3.5 s |" in text
     assert "| 3× | met |" in text
     assert "no peer was timed" in text
     assert "- torch: two: failed, raised RuntimeError: no" in text
