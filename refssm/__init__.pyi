@@ -405,6 +405,18 @@ from refssm.linear_attention import (
     kimi_gates_vjp as kimi_gates_vjp,
     kimi_gates_bounded as kimi_gates_bounded,
     kimi_gates_bounded_vjp as kimi_gates_bounded_vjp,
+    chunk_gates as chunk_gates,
+    chunk_gates_vjp as chunk_gates_vjp,
+    chunk_products as chunk_products,
+    chunk_products_vjp as chunk_products_vjp,
+    chunk_inverse as chunk_inverse,
+    chunk_inverse_vjp as chunk_inverse_vjp,
+    chunk_writes as chunk_writes,
+    chunk_writes_vjp as chunk_writes_vjp,
+    chunk_states as chunk_states,
+    chunk_states_vjp as chunk_states_vjp,
+    chunk_outputs as chunk_outputs,
+    chunk_outputs_vjp as chunk_outputs_vjp,
 )
 from refssm.spectral import (
     spectral_filters as spectral_filters,

@@ -99,6 +99,16 @@ COLUMNS = Contract(
     measures_columns=True,
     may_raise_if_singular=True,  # the system of a chunk, with NaN in it
 )
+TRIANGULAR = Contract(
+    name="TRIANGULAR",
+    words="|X| |L| |X| entry by entry: the roundings of L and of a substitution",
+    case_entries=16384,
+    double_case_entries=1024,
+    gradient_case_entries=16384,
+    oracle_entries=1024,
+    follows_each_operation=True,
+    nan_may_spread=True,  # a block times zeros of another one
+)
 SINGULAR = Contract(
     name="SINGULAR",
     words="the first-order error bound of each singular value, small or large",

@@ -24,10 +24,15 @@ from refssm.domains.layers import (
 from refssm.domains.linear_attention import (
     betas,
     gate_logits,
+    gate_sums,
+    gate_sums_of_keys,
+    inverses_of_chunks,
     keys,
     log_gates,
+    products_of_keys,
     queries,
     unit_keys,
+    writes_of_states,
 )
 from refssm.domains.maps import contracting, products_bounded, settling, stable
 from refssm.domains.matrices import (
@@ -167,12 +172,15 @@ __all__ = [
     "gains",
     "gate_floors",
     "gate_logits",
+    "gate_sums",
+    "gate_sums_of_keys",
     "gates",
     "head_rates",
     "impulse_responses",
     "input_matrices",
     "input_vectors",
     "kernel_modes",
+    "inverses_of_chunks",
     "keys",
     "laguerre_decays",
     "laguerre_exponents",
@@ -203,6 +211,7 @@ __all__ = [
     "poles",
     "preactivations",
     "products_bounded",
+    "products_of_keys",
     "projections",
     "queries",
     "rates",
@@ -246,4 +255,5 @@ __all__ = [
     "weights_of_rows",
     "weights_of_taps",
     "windows",
+    "writes_of_states",
 ]

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm.domains.domain import ALIKE, WAVE_TEXTURES, Domain
+from refssm._numerics.triangular import unit_lower_inverse
+from refssm.domains.domain import ALIKE, NOTHING, WAVE_TEXTURES, Domain
 from refssm.domains.maps import logarithmic, turn
 from refssm.domains.recurrences import projections
 from refssm.domains.signals import signals
@@ -96,4 +97,60 @@ gate_logits = Domain(
     kind="real",
     decay=True,
     structured=ALIKE,
+)
+
+
+def _summed_steps(log_g):
+    """The sums of a chunk's gates, time last."""
+    return np.cumsum(log_g, axis=-1)
+
+
+def _summed_of_keys(log_g):
+    """The same, time before keys."""
+    return np.cumsum(log_g, axis=-2)
+
+
+gate_sums = replace(
+    log_gates,
+    summary="running sums of such logarithms of gates: at most 0 and not increasing; real",
+    fit=_summed_steps,
+    decay=False,  # all steps but the first have sums, too, and each pair of steps a difference
+    structured=NOTHING,
+)
+gate_sums_of_keys = replace(gate_sums, fit=_summed_of_keys)
+
+
+def products_from_keys(x):
+    """L_ij = β_i k_i·k_j below the diagonal, for keys k_i of the rows of x and β_i = 2|x_ii| ≤ 2."""
+    k, diagonal = unit_keys(x), np.abs(np.einsum("...ii->...i", x))
+    rates = 2 * np.minimum(diagonal, 1)
+    return np.tril(rates[..., None] * (k @ np.swapaxes(k, -1, -2)), -1)
+
+
+products_of_keys = replace(
+    keys,
+    summary="β_i k_i·k_j below the diagonal, of keys of norm at most 1 and rates to 2; real",
+    fit=products_from_keys,
+)
+inverses_of_chunks = replace(
+    products_of_keys,
+    summary="(I + L)⁻¹ of such L: 1 on the diagonal, 0 above it, moduli to 2; real",
+    fit=lambda x: unit_lower_inverse(products_from_keys(x)),
+)
+
+
+def short_rows(w):
+    """Rows of m chunks of l steps, each of norm at most 1/(l m).
+
+    One chunk multiplies S by e^{G_end} I − Σ_i e^{G_end − G_i} k_i w_iᵀ. With ‖k_i‖ ≤ 1 its norm is
+    at most 1 + Σ_i ‖w_i‖ ≤ 1 + 1/m, whatever the keys are, and that of all chunks at most e.
+    """
+    m, l = w.shape[-3:-1]
+    return unit_keys(w) / max(m * l, 1)
+
+
+writes_of_states = replace(
+    keys,
+    summary="rows of norm at most 1/(l m): any, the same at all steps, one entry, short, 0",
+    fit=short_rows,
 )

@@ -12,6 +12,8 @@ NORM: the 2-norm of the traced bounds of a state, for each of its entries, becau
 FFT: products of the arguments' norms, because the error of a small entry of a transform is
     relative to those norms and not to the entry.
 COLUMNS: the 2-norm of the errors of each column of a recurrence's state (`columns`).
+TRIANGULAR: |X| |L| |X| for the inverse X of I + L (`linalg.py`), because the bound of each single
+    operation of a substitution explodes.
 SPECTRUM: the tracked errors of a spectrum, as one number for all of it.
 SOLVE: the residual of a linear system or matrix equation.
 EXPM: the condition number of the matrix exponential.
@@ -43,6 +45,7 @@ from refssm._declaration.contract import (
     SOLVE,
     SPECTRUM,
     TRACED,
+    TRIANGULAR,
     Contract,
     Equation,
 )
@@ -444,6 +447,7 @@ BOUNDS: dict[Contract, Bound] = {
     CHAIN: Bound(_traced),
     NORM: Bound(_in_norm_of_states),
     COLUMNS: Bound(columns.of_columns, columns.of_columns_gradients),
+    TRIANGULAR: Bound(_traced),
     SINGULAR: Bound(_traced),
     GRAMIANS: Bound(_traced),
     FFT: Bound(of_transform, of_transform_gradients),

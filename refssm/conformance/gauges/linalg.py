@@ -12,6 +12,7 @@ import numpy as np
 
 from refssm._numerics.expm import DEGREE, expm, expm_derivative
 from refssm._numerics.powers import states
+from refssm._numerics.triangular import unit_lower_inverse
 from refssm.conformance.gauges.rules import rule, tree
 from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, lifted, met
 from refssm.dplr.system import around_the_circle
@@ -57,6 +58,16 @@ def _solve(M, N):
     residual = M.shape[-1] * (frobenius(M.value) * size + frobenius(N.value))
     carried = zip(norms_of_errors(M), norms_of_errors(N), strict=True)
     return same_everywhere(X, *(amplified * (residual + m * size + n) for m, n in carried))
+
+
+@rule(FUNCTIONS, unit_lower_inverse)
+def _unit_lower_inverse(L):
+    """|X| (errors of L + roundings of a row's sum, for each product) |X|, entry by entry."""
+    X, strict = unit_lower_inverse(L.value), np.tril(np.abs(L.value), -1)
+    size, charge = np.abs(X), 1 + tree(L.shape[-1])
+    met(size)
+    made = [np.tril(L.errors[..., k], -1) + charge * strict for k in (0, 1)]
+    return Tracked(X, np.stack([size @ e @ size for e in made], axis=-1))
 
 
 def spectral_norm(x):

@@ -2,3 +2,4 @@
 
 from refssm.enclosure.linear_attention.gates import *
 from refssm.enclosure.linear_attention.recurrences import *
+from refssm.enclosure.linear_attention.stages import *

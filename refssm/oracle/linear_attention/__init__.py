@@ -2,3 +2,4 @@
 
 from refssm.oracle.linear_attention.gates import *
 from refssm.oracle.linear_attention.recurrences import *
+from refssm.oracle.linear_attention.stages import *
