@@ -8,6 +8,7 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import unit_keys
+from refssm.presets.chunk_stages import presets_of_stages, without_keys
 from refssm.presets.preset import of_orders, without
 
 CLIFF = -1e4  # one step forgets all
@@ -95,18 +96,20 @@ def _one_gate(draw):
     return drawing
 
 
+ROWS = (
+    ("trained", "gates far beyond those of the start", (_keys, _trained, _sigmoid), (16, 64)),
+    ("start", "nothing forgotten", (_keys, _lasting, _sigmoid), (16,)),
+    ("recall", "orthogonal keys, rate 1", (_orthogonal_keys, _no_gates, _constant(1.0)), (16,)),
+    ("reflect", "one key, rate 2", (_one_key, _no_gates, _constant(2.0)), (16,)),
+    ("overwrite", "one key, rate 1", (_one_key, _every_other, _constant(1.0)), (16,)),
+    ("cliff", "one step forgets all", (_keys, _cliff, _sigmoid), (16,)),
+)  # fmt: skip
+
+
 def _presets(change):
-    rows = [
-        ("trained", "gates far beyond those of the start", (_keys, _trained, _sigmoid), (16, 64)),
-        ("start", "nothing forgotten", (_keys, _lasting, _sigmoid), (16,)),
-        ("recall", "orthogonal keys, rate 1", (_orthogonal_keys, _no_gates, _constant(1.0)), (16,)),
-        ("reflect", "one key, rate 2", (_one_key, _no_gates, _constant(2.0)), (16,)),
-        ("overwrite", "one key, rate 1", (_one_key, _every_other, _constant(1.0)), (16,)),
-        ("cliff", "one step forgets all", (_keys, _cliff, _sigmoid), (16,)),
-    ]  # fmt: skip
     return tuple(
         preset
-        for name, summary, parts, orders in rows
+        for name, summary, parts, orders in ROWS
         for preset in of_orders(name, summary, change(_drawing(*parts)), orders, along="scan")
     )
 
@@ -152,6 +155,11 @@ PRESETS = {
         for (scan, _), presets in OF.items()
         for kind in ("", "_chunked")
     },
+    **dict.fromkeys(
+        ("chunk_products", "chunk_writes", "chunk_states", "chunk_outputs"),
+        presets_of_stages(ROWS),
+    ),
+    **dict.fromkeys(("chunk_gates", "chunk_inverse"), without_keys(ROWS)),
     "gated_delta_gates": GATES_OF_HEADS,
     "kimi_gates": GATES_OF_KEYS,
     "kimi_gates_bounded": GATES_OF_KEYS,

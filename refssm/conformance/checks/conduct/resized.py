@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import prod
+from math import isqrt, prod
 
 import numpy as np
 
@@ -10,12 +10,12 @@ from refssm._declaration.signature import length_of
 from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.sizes import MATRIX_SIZE, core_dims, of_matrices
+from refssm.conformance.cases.sizes import MATRIX_SIZE, core_dims, of_matrices, powers_of
 
 LONGER = (257, 256)  # several blocks or threads take part; the second for whole blocks only
 SIDE = 16  # of the matrices of a longer input: the work is cubic in it
 LARGE = 2**17  # bytes of an output: allocators keep small ones, and buffers are for large ones
-LONGEST = 4096
+LONGEST, LONGEST_OF_PAIRS = 4096, 512  # where all pairs of steps are an array: 512² entries
 
 
 def other_values(candidate: Candidate, case: Case) -> list[np.ndarray] | None:
@@ -51,7 +51,10 @@ def large(candidate: Candidate, case: Case) -> Iterator[tuple[Case, str]]:
     rows = prod(length_of(d, core) for d in op.output_dims[0]) * prod(case.batch.values())
     number = np.finfo(case.dtype).bits // 8  # an output may be real where the case is complex
     steps = -(-LARGE // (rows * number))
-    yield from _with_first(candidate, case, min(steps, LONGEST))
+    if op.output_dims[0].count(first) > 1:  # all pairs of steps
+        steps = isqrt(steps - 1) + 1
+    longest = LONGEST if powers_of(op)[first] == 1 else LONGEST_OF_PAIRS
+    yield from _with_first(candidate, case, min(steps, longest))
 
 
 def _sides(candidate: Candidate, case: Case) -> dict[str, int]:
