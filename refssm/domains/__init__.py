@@ -32,6 +32,7 @@ from refssm.domains.linear_attention import (
     products_of_keys,
     queries,
     unit_keys,
+    values_of_chunks,
     writes_of_states,
 )
 from refssm.domains.maps import contracting, products_bounded, settling, stable
@@ -249,6 +250,7 @@ __all__ = [
     "taps",
     "transitions",
     "unit_keys",
+    "values_of_chunks",
     "warping_steps",
     "waveforms",
     "weights",

@@ -7,7 +7,7 @@ import numpy as np
 from refssm._numerics.triangular import unit_lower_inverse
 from refssm.domains.domain import ALIKE, NOTHING, WAVE_TEXTURES, Domain
 from refssm.domains.maps import logarithmic, turn
-from refssm.domains.recurrences import projections
+from refssm.domains.recurrences import projections, real_signals
 from refssm.domains.signals import signals
 
 MOST = 1 - 2.0**-7  # the norm of keys that are rounded: in no type the roundings exceed 1
@@ -153,4 +153,10 @@ writes_of_states = replace(
     keys,
     summary="rows of norm at most 1/(l m): any, the same at all steps, one entry, short, 0",
     fit=short_rows,
+)
+
+values_of_chunks = replace(
+    real_signals,
+    summary="what a chunk writes to a state of zeros: as values; real",
+    finite=True,  # U − W S, or (e^{G_end} I − K̃ᵀ W) S: an infinity in U meets others or not
 )

@@ -30,6 +30,7 @@ from refssm.domains import (
     queries,
     real_signals,
     real_states,
+    values_of_chunks,
     writes_of_states,
 )
 
@@ -127,6 +128,13 @@ def _weighed(M, x):
     return einsum("...ij,...jp->...ip", M, x)
 
 
+def lower_times(M, x):
+    """M x for rows x_j with j ≤ i: no step sees what is NaN in a later one."""
+    rows = [einsum("...j,...jp->...p", M[..., i, : i + 1], x[..., : i + 1, :])
+            for i in range(x.shape[-2])]  # fmt: skip
+    return np.stack(rows, axis=-2) if rows else _weighed(M, x)
+
+
 CHUNK_PRODUCTS = Operator(
     reference=chunk_products,
     signature="(l,n),(l),(l)->(l,l)",
@@ -215,8 +223,8 @@ def chunk_writes_vjp(dW, dU, k, v, g, beta, X):
 
 def writes_of(E, k, v, beta, X):
     """W and U for E = e^G, which has an axis of keys."""
-    X, beta, kind = np.tril(X), beta[..., None], np.result_type(E, k, v, beta, X)
-    W, U = (_weighed(X, beta * rows).astype(kind) for rows in (E * k, v))
+    beta, kind = beta[..., None], np.result_type(E, k, v, beta, X)
+    W, U = (lower_times(X, beta * rows).astype(kind) for rows in (E * k, v))
     batch = np.broadcast_shapes(W.shape[:-2], U.shape[:-2])
     return with_batch(W, 2, batch), with_batch(U, 2, batch)
 
@@ -339,7 +347,7 @@ CHUNK_STATES = Operator(
     inputs={
         "k": keys,
         "w": writes_of_states,
-        "u": real_signals,
+        "u": values_of_chunks,
         "g": gate_sums,
         "S": real_states,
     },
@@ -370,8 +378,8 @@ def chunk_outputs(q, k, v, g, S):
     >>> refssm.chunk_outputs(one, one, [[1.0], [2.0]], [0.0, 0.0], [[4.0]]).ravel()
     array([5., 7.])
     """
-    P = np.tril(_pairs(q, k) * decays_between(g))
-    return _weighed(np.exp(g)[..., None] * q, S) + _weighed(P, v)
+    P = _pairs(q, k) * decays_between(g)
+    return _weighed(np.exp(g)[..., None] * q, S) + lower_times(P, v)
 
 
 def chunk_outputs_vjp(dy, q, k, v, g, S):

@@ -63,7 +63,7 @@ def _pairs_in_blocks(q, k, g):
 
 
 def _products(pairs):
-    return lambda k, g, beta: beta[..., None] * np.tril(pairs(k, k, g), -1)
+    return lambda k, g, beta: np.tril(beta[..., None] * pairs(k, k, g), -1)
 
 
 def _by_columns(L):
