@@ -417,6 +417,14 @@ from refssm.linear_attention import (
     chunk_states_vjp as chunk_states_vjp,
     chunk_outputs as chunk_outputs,
     chunk_outputs_vjp as chunk_outputs_vjp,
+    chunk_products_keyed as chunk_products_keyed,
+    chunk_products_keyed_vjp as chunk_products_keyed_vjp,
+    chunk_writes_keyed as chunk_writes_keyed,
+    chunk_writes_keyed_vjp as chunk_writes_keyed_vjp,
+    chunk_states_keyed as chunk_states_keyed,
+    chunk_states_keyed_vjp as chunk_states_keyed_vjp,
+    chunk_outputs_keyed as chunk_outputs_keyed,
+    chunk_outputs_keyed_vjp as chunk_outputs_keyed_vjp,
 )
 from refssm.spectral import (
     spectral_filters as spectral_filters,

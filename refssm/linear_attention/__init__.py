@@ -16,5 +16,6 @@ from refssm.linear_attention.gated_linear import *
 from refssm.linear_attention.gates import *
 from refssm.linear_attention.kimi import *
 from refssm.linear_attention.stages import *
+from refssm.linear_attention.stages_keyed import *
 
 export(globals())

@@ -194,7 +194,7 @@ CHUNK_STATES_KEYED = Operator(
     batch="b h, b h, b h, b h, b h",
     traits=frozenset({"causal", "linear:u,S"}),
     citation="kimi2025linear, §3.1",
-    tags=("chunk_kda_fwd_h", "chunk_gated_delta_rule_fwd_h gk", "states before the chunks of KDA"),
+    tags=("chunk_gated_delta_rule_fwd_h gk", "states before the chunks of KDA"),
 )
 chunk_states_keyed = CHUNK_STATES_KEYED.checked(chunk_states_keyed)
 chunk_states_keyed_vjp = CHUNK_STATES_KEYED.checked_vjp(chunk_states_keyed_vjp)
@@ -243,7 +243,7 @@ CHUNK_OUTPUTS_KEYED = Operator(
     batch="b h c, b h c, b h c, b h c, b h c",
     traits=frozenset({"causal", "matrix-product", "linear:q", "linear:v,S"}),
     citation="kimi2025linear, §3.1",
-    tags=("chunk_gla_fwd_o_gk", "outputs of a chunk with a gate for each key"),
+    tags=("outputs of a chunk of KDA", "outputs of a chunk with a gate for each key"),
 )
 chunk_outputs_keyed = CHUNK_OUTPUTS_KEYED.checked(chunk_outputs_keyed)
 chunk_outputs_keyed_vjp = CHUNK_OUTPUTS_KEYED.checked_vjp(chunk_outputs_keyed_vjp)

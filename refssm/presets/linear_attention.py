@@ -159,6 +159,15 @@ PRESETS = {
         ("chunk_products", "chunk_writes", "chunk_states", "chunk_outputs"),
         presets_of_stages(ROWS),
     ),
+    **dict.fromkeys(
+        (
+            "chunk_products_keyed",
+            "chunk_writes_keyed",
+            "chunk_states_keyed",
+            "chunk_outputs_keyed",
+        ),
+        presets_of_stages(ROWS, keyed=True),
+    ),
     **dict.fromkeys(("chunk_gates", "chunk_inverse"), without_keys(ROWS)),
     "gated_delta_gates": GATES_OF_HEADS,
     "kimi_gates": GATES_OF_KEYS,

@@ -12,6 +12,12 @@ from refssm.linear_attention.stages import (
     CHUNK_STATES,
     CHUNK_WRITES,
 )
+from refssm.linear_attention.stages_keyed import (
+    CHUNK_OUTPUTS_KEYED,
+    CHUNK_PRODUCTS_KEYED,
+    CHUNK_STATES_KEYED,
+    CHUNK_WRITES_KEYED,
+)
 from refssm_gpu._algebra.parts import along, batch_of
 from refssm_gpu._launching.arrays import Array, namespace, transposed, unbroadcast, unbroadcast_each
 from refssm_gpu._launching.checked import mirror
@@ -195,3 +201,84 @@ def chunk_outputs_vjp(dy, q, k, v, g, S):
     dq, dk, dv = D @ k + read, transposed(D) @ q, transposed(xp.tril(scores * decays)) @ dy
     dg = _of_later_and_earlier(xp.tril(scores * D, k=-1)) + xp.sum(q * read, axis=-1)
     return unbroadcast_each((dq, dk, dv, dg, transposed(E * q) @ dy), (q, k, v, g, S))
+
+
+def _row(g: Array, i: int) -> Array:
+    """e^{G_i − G_j} for j ≤ i."""
+    return namespace(g).exp(g[..., i : i + 1, :] - g[..., : i + 1, :])
+
+
+def _paired(q: Array, k: Array, g: Array) -> Array:
+    """Σ_n q_in k_jn e^{G_in − G_jn} for i ≥ j, else 0."""
+    xp, l = namespace(k), k.shape[-2]
+    batch, rows = batch_of((q, k, g), (2, 2, 2)), []
+    for i in range(l):
+        P = q[..., i : i + 1, :] @ transposed(_row(g, i) * k[..., : i + 1, :])
+        rows.append(xp.concat([P, xp.zeros((*batch, 1, l - i - 1), dtype=k.dtype)], axis=-1))
+    return xp.concat(rows, axis=-2) if rows else xp.zeros((*batch, 0, 0), dtype=k.dtype)
+
+
+def _paired_back(dP: Array, q: Array, k: Array, g: Array) -> tuple[Array, Array, Array]:
+    """The cotangents of q, k and G through P; dP is 0 above the diagonal."""
+    xp, batch = namespace(k), batch_of((dP, q, k, g), (2, 2, 2, 2))
+    dq, dk, dg = (xp.zeros((*batch, *k.shape[-2:]), dtype=k.dtype) for _ in range(3))
+    for i in range(k.shape[-2]):
+        decays, d = _row(g, i), dP[..., i, : i + 1, None]
+        of_query = decays * k[..., : i + 1, :]
+        dq[..., i, :] = xp.sum(d * of_query, axis=-2)
+        dk[..., : i + 1, :] += d * (decays * q[..., i, None, :])
+        through = (d * of_query * q[..., i, None, :])[..., :i, :]
+        dg[..., i, :] += xp.sum(through, axis=-2)
+        dg[..., :i, :] -= through
+    return dq, dk, dg
+
+
+@mirror(CHUNK_PRODUCTS_KEYED)
+def chunk_products_keyed(k, g, beta):
+    return namespace(k).tril(beta[..., :, None] * _paired(k, k, g), k=-1)
+
+
+@mirror(CHUNK_PRODUCTS_KEYED)
+def chunk_products_keyed_vjp(dL, k, g, beta):
+    xp = namespace(k)
+    dL = xp.tril(dL, k=-1)
+    dbeta = xp.sum(dL * _paired(k, k, g), axis=-1)
+    later, earlier, dg = _paired_back(beta[..., :, None] * dL, k, k, g)
+    return unbroadcast_each((later + earlier, dg, dbeta), (k, g, beta))
+
+
+@mirror(CHUNK_WRITES_KEYED)
+def chunk_writes_keyed(k, v, g, beta, X):
+    return _writes(namespace(g).exp(g), k, v, beta, X)
+
+
+@mirror(CHUNK_WRITES_KEYED)
+def chunk_writes_keyed_vjp(dW, dU, k, v, g, beta, X):
+    gradients = _writes_back(dW, dU, namespace(g).exp(g), k, v, beta, X)
+    return unbroadcast_each(gradients, (k, v, g, beta, X))
+
+
+@mirror(CHUNK_STATES_KEYED)
+def chunk_states_keyed(k, w, u, g, S):
+    return _states(k, w, u, g, S)
+
+
+@mirror(CHUNK_STATES_KEYED)
+def chunk_states_keyed_vjp(dstates, dnew, dlast, k, w, u, g, S):
+    gradients = _states_back(dstates, dnew, dlast, k, w, u, g, S)
+    return unbroadcast_each(gradients, (k, w, u, g, S))
+
+
+@mirror(CHUNK_OUTPUTS_KEYED)
+def chunk_outputs_keyed(q, k, v, g, S):
+    return (namespace(g).exp(g) * q) @ S + _paired(q, k, g) @ v
+
+
+@mirror(CHUNK_OUTPUTS_KEYED)
+def chunk_outputs_keyed_vjp(dy, q, k, v, g, S):
+    xp = namespace(g)
+    E, D = xp.exp(g), xp.tril(dy @ transposed(v))
+    read = E * (dy @ transposed(S))
+    dq, dk, dg = _paired_back(D, q, k, g)
+    dv, dS = transposed(_paired(q, k, g)) @ dy, transposed(E * q) @ dy
+    return unbroadcast_each((dq + read, dk, dv, dg + q * read, dS), (q, k, v, g, S))

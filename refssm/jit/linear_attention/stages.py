@@ -21,6 +21,12 @@ from refssm.linear_attention.stages import (
     CHUNK_STATES,
     CHUNK_WRITES,
 )
+from refssm.linear_attention.stages_keyed import (
+    CHUNK_OUTPUTS_KEYED,
+    CHUNK_PRODUCTS_KEYED,
+    CHUNK_STATES_KEYED,
+    CHUNK_WRITES_KEYED,
+)
 
 KINDS = ("f4", "f8")
 
@@ -355,3 +361,45 @@ def chunk_outputs(q, k, v, g, S):
 def chunk_outputs_vjp(dy, q, k, v, g, S):
     dq, dk, dv, dg, dS = _outputs_back(dy, q, k, v, g[..., None], S)
     return unbroadcast_each((dq, dk, dv, dg[..., 0], dS), (q, k, v, g, S))
+
+
+@mirror(CHUNK_PRODUCTS_KEYED)
+def chunk_products_keyed(k, g, beta):
+    return _products(k, g, beta)
+
+
+@mirror(CHUNK_PRODUCTS_KEYED)
+def chunk_products_keyed_vjp(dL, k, g, beta):
+    return unbroadcast_each(_products_back(dL, k, g, beta), (k, g, beta))
+
+
+@mirror(CHUNK_WRITES_KEYED)
+def chunk_writes_keyed(k, v, g, beta, X):
+    return _writes(k, v, g, beta, X)
+
+
+@mirror(CHUNK_WRITES_KEYED)
+def chunk_writes_keyed_vjp(dW, dU, k, v, g, beta, X):
+    return unbroadcast_each(_writes_back(dW, dU, k, v, g, beta, X), (k, v, g, beta, X))
+
+
+@mirror(CHUNK_STATES_KEYED)
+def chunk_states_keyed(k, w, u, g, S):
+    return _states(k, w, u, g, S)
+
+
+@mirror(CHUNK_STATES_KEYED)
+def chunk_states_keyed_vjp(dstates, dnew, dlast, k, w, u, g, S):
+    states, new, _ = _states(k, w, u, g, S)
+    gradients = _states_back(dstates, dnew, dlast, states, new, k, w, g)
+    return unbroadcast_each(gradients, (k, w, u, g, S))
+
+
+@mirror(CHUNK_OUTPUTS_KEYED)
+def chunk_outputs_keyed(q, k, v, g, S):
+    return _outputs(q, k, v, g, S)
+
+
+@mirror(CHUNK_OUTPUTS_KEYED)
+def chunk_outputs_keyed_vjp(dy, q, k, v, g, S):
+    return unbroadcast_each(_outputs_back(dy, q, k, v, g, S), (q, k, v, g, S))

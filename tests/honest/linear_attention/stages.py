@@ -5,7 +5,7 @@ from scipy.linalg import solve_triangular
 
 from honest import Honest
 from refssm._numerics.broadcasting import unbroadcast_each
-from refssm.conformance.planted.linear_attention.stage_programs import STAGES, of_heads
+from refssm.conformance.planted.linear_attention.stage_programs import KEYED, STAGES, of_heads
 
 BLOCK = 8
 
@@ -203,7 +203,7 @@ def _wide(op):
 
 
 GATES, PRODUCTS, INVERSE, WRITES, STATES, OUTPUTS = STAGES
-PROGRAMS = [
+OF_HEADS = [
     (PRODUCTS, "pairs", _products(_pairs_by_steps)),
     (PRODUCTS, "blocks", _products(_pairs_in_blocks)),
     (WRITES, "at_once", _writes_at_once),
@@ -214,8 +214,10 @@ PROGRAMS = [
     (OUTPUTS, "pairs", _outputs_by(_pairs_by_steps)),
     (OUTPUTS, "blocks", _outputs_by(_pairs_in_blocks)),
 ]
+OF_KEYS = dict(zip((PRODUCTS, WRITES, STATES, OUTPUTS), KEYED, strict=True))
+PROGRAMS = [*OF_HEADS, *((OF_KEYS[op], name, program) for op, name, program in OF_HEADS)]
 IMPLEMENTATIONS = [
-    *(_wide(op) for op in STAGES),
+    *(_wide(op) for op in (*STAGES, *KEYED)),
     Honest(GATES.name, "doubled", _doubled),
     Honest(GATES.name, "blocks", _in_blocks, _gates_back),
     Honest(INVERSE.name, "by_columns", _by_columns),

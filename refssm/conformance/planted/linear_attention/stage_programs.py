@@ -14,11 +14,16 @@ from refssm.linear_attention import (
     CHUNK_GATES,
     CHUNK_INVERSE,
     CHUNK_OUTPUTS,
+    CHUNK_OUTPUTS_KEYED,
     CHUNK_PRODUCTS,
+    CHUNK_PRODUCTS_KEYED,
     CHUNK_STATES,
+    CHUNK_STATES_KEYED,
     CHUNK_WRITES,
+    CHUNK_WRITES_KEYED,
 )
 
+KEYED = CHUNK_PRODUCTS_KEYED, CHUNK_WRITES_KEYED, CHUNK_STATES_KEYED, CHUNK_OUTPUTS_KEYED
 STAGES = (
     CHUNK_GATES,
     CHUNK_PRODUCTS,
@@ -30,7 +35,9 @@ STAGES = (
 
 
 def of_heads(op: Operator, program: Callable) -> Callable:
-    """A program for G with an axis of keys as one of an operator with one gate a head."""
+    """A program for G with an axis of keys as one of `op`, which may have one gate a head."""
+    if op in KEYED:
+        return program
     place = [*op.inputs].index("g")
 
     def adapted(*arrays):
@@ -109,6 +116,5 @@ def of_outputs(q, k, v, g, S, *, of_pairs=decays, mask=np.tril, queries=lambda q
 
 def but_for(op: Operator, program: Callable, **parts) -> Callable:
     """The program of a stage with other parts, in place of the right one."""
-    changed = partial(program, **parts)
-    changed = changed if "keyed" in op.name else of_heads(op, changed)
+    changed = of_heads(op, partial(program, **parts))
     return lambda right, *arrays: changed(*arrays)

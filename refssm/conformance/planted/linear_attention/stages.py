@@ -4,6 +4,7 @@ import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.linear_attention.stage_programs import (
+    KEYED,
     STAGES,
     but_for,
     decays,
@@ -16,7 +17,8 @@ from refssm.conformance.planted.linear_attention.triangular import inverse
 from refssm.conformance.planted.planting import Planting, instead, of_each_result
 
 GATES, PRODUCTS, INVERSE, WRITES, STATES, OUTPUTS = (Planting(op, "float32") for op in STAGES)
-PLANTINGS = GATES, PRODUCTS, INVERSE, WRITES, STATES, OUTPUTS
+OF_KEYS = tuple(Planting(op, "float32") for op in KEYED)
+PLANTINGS = GATES, PRODUCTS, INVERSE, WRITES, STATES, OUTPUTS, *OF_KEYS
 for _planting in PLANTINGS:
     _planting.usual()
 
@@ -151,6 +153,14 @@ def _masked_by_product(right, k, g, beta):
     L = right(k, g, beta)
     above = np.triu(np.ones(L.shape[-2:], L.dtype))
     return L + 0 * (above * (k.sum(-1)[..., :, None] + 0 * L))
+
+
+def _of_first_key(g):
+    return np.broadcast_to(g[..., :1], g.shape).copy()
+
+
+def _mean(g):
+    return np.broadcast_to(g.mean(-1, keepdims=True), g.shape).astype(g.dtype)
 
 
 def _like(gradient, x):
@@ -383,7 +393,7 @@ def _last_before(right, *arrays):
 
 def _detached(right, dstates, dnew, dlast, k, w, u, g, S):
     """Each chunk alone, from its state."""
-    before, _, _ = STAGES_OF[k.ndim - g.ndim](k, w, u, g, S)
+    before, *_ = (STAGES[4] if k.ndim > g.ndim else KEYED[2]).reference(k, w, u, g, S)
     m, found = k.shape[-3], []
     for c in range(m):
         now = slice(c, c + 1)
@@ -396,7 +406,6 @@ def _detached(right, dstates, dnew, dlast, k, w, u, g, S):
     return *joined, _like(found[0][4], S)
 
 
-STAGES_OF = {1: STAGES[4].reference}
 states(STATES)
 
 
@@ -438,4 +447,10 @@ def outputs(planting):
 
 
 outputs(OUTPUTS)
+for _planting, _plant in zip(OF_KEYS, (products, writes, states, outputs), strict=True):
+    _plant(_planting)
+    _planting.plant(
+        ("gate_of_first_key", "the gates of the first key for all", {"g": _of_first_key}),
+        ("mean_gate", "the mean of the gates for all keys", {"g": _mean}),
+    )
 BUGS = [bug for planting in PLANTINGS for bug in planting.bugs]
