@@ -1,9 +1,11 @@
-"""Facts about the stages of a chunk: composition, by hand, decays of −1e4, the same key at all steps."""
+"""Facts about the stages of a chunk: composition, two steps by hand, strong decays, equal keys."""
 
 import numpy as np
 import pytest
 
 import refssm
+from refssm.catalog import named
+from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.judging.expected import expect, unit_roundoff
 from refssm.domains import writes_of_states
 from refssm.linear_attention import CHUNK_INVERSE
@@ -27,6 +29,17 @@ def composed(q, k, v, log_g, beta, S, chunk):
     return y.reshape(-1, y.shape[-1]), last
 
 
+def composed_keyed(q, k, v, log_g, beta, S, chunk):
+    """The same with a gate for each key."""
+    q, k, v, log_g, beta = (x.reshape(-1, chunk, *x.shape[1:]) for x in (q, k, v, log_g, beta))
+    g = np.swapaxes(refssm.chunk_gates(np.swapaxes(log_g, -1, -2)), -1, -2)
+    X = refssm.chunk_inverse(refssm.chunk_products_keyed(k, g, beta))
+    w, u = refssm.chunk_writes_keyed(k, v, g, beta, X)
+    states, new, last = refssm.chunk_states_keyed(k, w, u, g, S)
+    y = refssm.chunk_outputs_keyed(q, k, new, g, states)
+    return y.reshape(-1, y.shape[-1]), last
+
+
 def exact_arguments(rng, keyed=False):
     """Whole numbers, keys of one entry, rates 0, 1 and 2: no sum or product rounds."""
     k = np.eye(3)[rng.integers(3, size=STEPS)] * rng.choice([-1.0, 1.0], (STEPS, 1))
@@ -42,6 +55,29 @@ def test_the_stages_one_after_the_other_are_the_gated_delta_rule_exactly(chunk, 
     wanted = refssm.gated_delta_rule_chunked_stateful(*arguments, chunk=chunk)
     np.testing.assert_array_equal(y, wanted[0])
     np.testing.assert_array_equal(last, wanted[1])
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 4, 8])
+def test_the_keyed_stages_one_after_the_other_are_the_kimi_delta_rule_exactly(chunk, rng):
+    arguments = exact_arguments(rng, keyed=True)
+    arguments[3][5, 1] = -1e4  # one key forgets all
+    y, last = composed_keyed(*arguments, chunk)
+    wanted = refssm.kimi_delta_rule_chunked_stateful(*arguments, chunk=chunk)
+    np.testing.assert_array_equal(y, wanted[0])
+    np.testing.assert_array_equal(last, wanted[1])
+
+
+@pytest.mark.parametrize("stage", ["products", "writes", "states", "outputs"])
+def test_a_keyed_stage_with_the_same_gate_for_all_keys_is_the_one_of_heads(stage):
+    op, keyed = (named(f"chunk_{stage}{kind}") for kind in ("", "_keyed"))
+    arrays = ordinary_case(op, "float64").arrays
+    n = arrays[0].shape[-1]
+    place = [*op.inputs].index("g")
+    wide = [np.repeat(x[..., None], n, -1) if i == place else x for i, x in enumerate(arrays)]
+    expected, found = expect(op, arrays), keyed.reference(*wide)
+    found = found if isinstance(found, tuple) else (found,)
+    for y, gauge in zip(found, expected, strict=True):
+        assert (np.abs(y - gauge.value) <= 16 * unit_roundoff(y.dtype) * gauge.k0).all()
 
 
 def test_the_stages_agree_with_the_recurrence_where_a_step_forgets_all(rng):
@@ -142,4 +178,3 @@ def test_short_rows_keep_the_state_bounded_over_many_chunks(rng):
     *_, last = refssm.chunk_states(k, w, zero, np.zeros((m, l)), np.ones((n, 1)))
     assert np.linalg.norm(last) <= np.e * np.sqrt(n)
     assert np.linalg.norm(last) > 2 * np.sqrt(n)
-

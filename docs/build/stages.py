@@ -1,4 +1,4 @@
-"""`PYTHONPATH=tests python -m docs.build.stages`: the picture in `docs/operators/linear_attention_stages.md`.
+"""`PYTHONPATH=tests python -m docs.build.stages`: the picture of the page about stages of a chunk.
 
 A gated delta rule, stage by stage in double precision, where one thing is rounded to few bits: the
 state before each chunk, or the sums of the gates. The span of a chunk is −G_end.

@@ -121,7 +121,7 @@ gate_sums_of_keys = replace(gate_sums, fit=_summed_of_keys)
 
 
 def products_from_keys(x):
-    """L_ij = β_i k_i·k_j below the diagonal, for keys k_i of the rows of x and β_i = 2|x_ii| ≤ 2."""
+    """L_ij = β_i k_i·k_j below the diagonal, for keys that are rows of x and β_i = 2|x_ii| ≤ 2."""
     k, diagonal = unit_keys(x), np.abs(np.einsum("...ii->...i", x))
     rates = 2 * np.minimum(diagonal, 1)
     return np.tril(rates[..., None] * (k @ np.swapaxes(k, -1, -2)), -1)

@@ -327,7 +327,7 @@ def states_back(dstates, dnew, dS, k, w, u, g, S):
         dv = dnew[..., c, :, :] + _weighed(decayed, dS)
         of_keys = einsum("...jp,...np->...jn", written, dS)
         through = decayed * of_keys
-        carried = (np.swapaxes(whole * (kept * dS).sum(-1, keepdims=True), -1, -2))
+        carried = np.swapaxes(whole * (kept * dS).sum(-1, keepdims=True), -1, -2)
         dw = -einsum("...jp,...np->...jn", dv, kept)
         earlier = through[..., :-1, :]  # the last step has the exponent G_end − G_end
         ended = carried + earlier.sum(-2, keepdims=True)

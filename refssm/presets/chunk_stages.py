@@ -57,6 +57,5 @@ def presets_of_stages(rows, keyed=False):
 def without_keys(rows):
     """The same for stages without the size n."""
     return tuple(
-        Preset(name, summary, of_stages(*parts), along="scan")
-        for name, summary, parts, _ in rows
+        Preset(name, summary, of_stages(*parts), along="scan") for name, summary, parts, _ in rows
     )

@@ -27,7 +27,7 @@ def chunk_gates(log_g):
 def chunk_products_keyed(k, g, beta):
     """Rows e^{G_i} k_i times β_i, and columns k_j/e^{G_j}."""
     rows = [_times(b, _scaled(k_i, g_i)) for k_i, g_i, b in zip(k, g, beta, strict=True)]
-    columns = [[k_n / x.exp() for k_n, x in zip(*both)] for both in zip(k, g, strict=True)]
+    columns = [_divided(*row) for row in zip(k, g, strict=True)]
     steps = range(len(k))
     return [[_dot(rows[i], columns[j]) if i > j else 0 for j in steps] for i in steps]
 
@@ -90,6 +90,11 @@ def chunk_outputs_keyed(q, k, v, g, S):
 def _scaled(k, g):
     """e^G k."""
     return [k_n * x.exp() for k_n, x in zip(k, g, strict=True)]
+
+
+def _divided(k, g):
+    """k/e^G."""
+    return [k_n / x.exp() for k_n, x in zip(k, g, strict=True)]
 
 
 def _times(c, x):

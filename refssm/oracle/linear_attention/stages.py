@@ -42,7 +42,7 @@ def chunk_inverse(L):
 
 def chunk_writes_keyed(k, v, g, beta, X):
     """W = X β (e^G K), U = X β V."""
-    decayed = [[mp.exp(x) * k_n for x, k_n in zip(*both, strict=True)] for both in zip(g, k)]
+    decayed = [_scaled(*row) for row in zip(k, g, strict=True)]
     return _written(X, beta, decayed), _written(X, beta, v)
 
 
@@ -52,7 +52,7 @@ def chunk_states_keyed(k, w, u, g, S):
     for k_c, w_c, u_c, g_c in zip(k, w, u, g, strict=True):
         before.append(S)
         taken = [_read(row, S, len(u_i)) for row, u_i in zip(w_c, u_c, strict=True)]
-        new.append([[a - b for a, b in zip(*both)] for both in zip(u_c, taken, strict=True)])
+        new.append([_less(*rows) for rows in zip(u_c, taken, strict=True)])
         end = g_c[-1] if g_c else [mp.zero] * len(S)
         S = [
             [
@@ -72,10 +72,12 @@ def chunk_outputs_keyed(q, k, v, g, S):
     """Y_i = Sᵀ(e^{G_i} q_i) + Σ_{j≤i} (Σ_n q_in k_jn e^{G_in − G_jn}) V_j."""
     y = []
     for i, (q_i, v_i) in enumerate(zip(q, v, strict=True)):
-        decayed = [mp.exp(x) * q_n for x, q_n in zip(g[i], q_i, strict=True)]
+        decayed = _scaled(q_i, g[i])
         weights = [_decayed(q_i, k[j], g[i], g[j]) for j in range(i + 1)]
         read = _read(decayed, S, len(v_i))
-        y.append([s + mp.fsum(a * v[j][p] for j, a in enumerate(weights)) for p, s in enumerate(read)])
+        y.append(
+            [s + mp.fsum(a * v[j][p] for j, a in enumerate(weights)) for p, s in enumerate(read)]
+        )
     return y
 
 
@@ -92,6 +94,16 @@ def _written(X, beta, rows):
         [mp.fsum(X[i][j] * beta[j] * rows[j][n] for j in range(i + 1)) for n in sizes]
         for i in range(len(X))
     ]
+
+
+def _scaled(k, g):
+    """e^G k."""
+    return [mp.exp(x) * k_n for x, k_n in zip(g, k, strict=True)]
+
+
+def _less(x, y):
+    """x − y."""
+    return [a - b for a, b in zip(x, y, strict=True)]
 
 
 def _read(q, S, p):

@@ -48,7 +48,7 @@ def _pairs_by_steps(q, k, g):
 
 
 def _pairs_in_blocks(q, k, g):
-    """Later rows decay from the start of their block on, earlier ones up to it: no decay above 1."""
+    """Later rows decay from the start of their block on, earlier ones up to it."""
     P = _pairs_by_steps(q[..., :0, :], k[..., :0, :], g[..., :0, :])
     l = k.shape[-2]
     P = np.zeros((*P.shape[:-2], l, l), P.dtype)
@@ -130,7 +130,9 @@ def _writes_by_steps(k, v, g, beta, X):
 
 
 def _ends(g):
-    return g[..., -1:, :] if g.shape[-2] else np.zeros_like(g, shape=(*g.shape[:-2], 1, g.shape[-1]))
+    return (
+        g[..., -1:, :] if g.shape[-2] else np.zeros_like(g, shape=(*g.shape[:-2], 1, g.shape[-1]))
+    )
 
 
 def _states_by(after):

@@ -69,8 +69,20 @@ def of_products(k, g, beta, *, of_pairs=decays, mask=lower, rate=lambda b: b[...
     return mask(rate(beta) * pairs(k, k, of_pairs(g))).astype(k.dtype)
 
 
-def of_writes(k, v, g, beta, X, *, rate_of_W=lambda b: b, rate_of_U=lambda b: b, of_X=np.tril,
-              keys=lambda k, g: np.exp(g) * k, values=lambda v, g: v, W_after=lambda W, g: W):  # fmt: skip
+def of_writes(
+    k,
+    v,
+    g,
+    beta,
+    X,
+    *,
+    rate_of_W=lambda b: b,
+    rate_of_U=lambda b: b,
+    of_X=np.tril,
+    keys=lambda k, g: np.exp(g) * k,
+    values=lambda v, g: v,
+    W_after=lambda W, g: W,
+):
     """W and U by parts."""
     W = W_after(of_X(X) @ (rate_of_W(beta)[..., None] * keys(k, g)), g)
     U = of_X(X) @ (rate_of_U(beta)[..., None] * values(v, g))

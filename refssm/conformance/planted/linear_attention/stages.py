@@ -1,4 +1,4 @@
-"""Planted bugs of the stages of a chunk: masks, rates and decays in the wrong place, ends, carries."""
+"""Planted bugs of the stages of a chunk: masks, rates, decays, ends of chunks, carries."""
 
 import numpy as np
 
@@ -127,7 +127,9 @@ def products(planting):
         ("keys_scaled", "k / √n", {"k": lambda k: k / k.dtype.type(np.sqrt(k.shape[-1]))}),
         ("beside_only", "only steps of the same 16", changed(mask=_of_blocks)),
     )  # fmt: skip
-    planting.plant(("masked_by_product", "0 · NaN above the diagonal", _masked_by_product), by="nan")
+    planting.plant(
+        ("masked_by_product", "0 · NaN above the diagonal", _masked_by_product), by="nan"
+    )
     planting.plant(
         ("dk_of_rows", "dk without the part of columns", {"k": lambda d: d / 2}),
         ("dg_missing", "dg = 0", {"g": np.zeros_like}),
@@ -402,7 +404,10 @@ def _detached(right, dstates, dnew, dlast, k, w, u, g, S):
         given = (*(x[..., now, :, :] for x in (k, w, u)), gates, before[..., c, :, :])
         found.append(right(*cut, *given))
     axes = -3, -3, -3, -2 if k.ndim > g.ndim else -3
-    joined = [np.concatenate(x, axis) for x, axis in zip([*zip(*found)][:4], axes)]
+    joined = [
+        np.concatenate(x, axis)
+        for x, axis in zip([*zip(*found, strict=True)][:4], axes, strict=True)
+    ]
     return *joined, _like(found[0][4], S)
 
 
