@@ -1,8 +1,11 @@
 """Mirrors of the stages of a chunk in plain array code: masked matrix products, gates as rows.
 
-G has an axis of keys of length 1, or of length n where each key has a gate; then a row of pairs at
-a time is made. Exponents are differences G_i − G_j of i ≥ j, so no exponential overflows.
+G has an axis of keys of length 1, or of length n where each key has a gate; then the pairs of two
+neighbouring blocks of 1, 2, 4, … steps are one product, of rows that decay since the border and of
+columns that decay up to it. No exponent is above 0, so no exponential overflows.
 """
+
+from typing import NamedTuple
 
 from refssm.linear_attention.stages import (
     CHUNK_GATES,
@@ -86,16 +89,35 @@ def chunk_inverse_vjp(dX, L):
 
 
 def _inverse(L: Array) -> Array:
-    """Row by row: X_i = e_i − Σ_{j<i} L_ij X_j."""
+    """Blocks of 1, 2, 4, … steps: X ← X − X M X, with M what L has between two neighbours."""
     xp, l = namespace(L), L.shape[-1]
-    unit = xp.eye(l, dtype=L.dtype)
-    rows = L[..., :0, :]
-    for i in range(l):
-        row = xp.broadcast_to(unit[i : i + 1, :], (*L.shape[:-2], 1, l))
-        if i:
-            row = row - L[..., i : i + 1, :i] @ rows
-        rows = xp.concat([rows, row], axis=-2)
-    return rows
+    X = xp.broadcast_to(xp.eye(l, dtype=L.dtype), L.shape) + 0
+    for level in _levels(l, L):
+        X = X - X @ (xp.where(level.pairs, L, 0.0) @ X)
+    return X
+
+
+class _Level(NamedTuple):
+    """Pairs of neighbouring blocks of one length, with what is late and early in each pair."""
+
+    border: Array  # (l): the first step of the later block
+    late: Array  # (l, 1)
+    early: Array  # (l, 1)
+    pairs: Array  # (l, l): a late step and an early one of the same pair of blocks
+
+
+def _levels(l: int, like: Array) -> list[_Level]:
+    """Blocks of 1, 2, 4, … steps: every two steps are a pair at one level."""
+    xp, size, found = namespace(like), 1, []
+    step = xp.arange(l)
+    while size < l:
+        both, late = step // (2 * size), step // size % 2 == 1
+        same = both[:, None] == both[None, :]
+        border = xp.minimum(both * (2 * size) + size, xp.full_like(step, l - 1))
+        pairs = same & late[:, None] & ~late[None, :]
+        found.append(_Level(border, late[:, None], ~late[:, None], pairs))
+        size *= 2
+    return found
 
 
 @mirror(CHUNK_WRITES)
@@ -203,33 +225,39 @@ def chunk_outputs_vjp(dy, q, k, v, g, S):
     return unbroadcast_each((dq, dk, dv, dg, transposed(E * q) @ dy), (q, k, v, g, S))
 
 
-def _row(g: Array, i: int) -> Array:
-    """e^{G_i − G_j} for j ≤ i."""
-    return namespace(g).exp(g[..., i : i + 1, :] - g[..., : i + 1, :])
+def _decayed(x: Array, g: Array, level: _Level, late: bool) -> tuple[Array, Array]:
+    """Decays since the border, or up to it, and rows times them; 0 for the other steps."""
+    xp = namespace(g)
+    border = xp.take(g, level.border, axis=-2)
+    seen, span = (level.late, g - border) if late else (level.early, border - g)
+    decays = xp.where(seen, xp.exp(xp.where(seen, span, 0.0)), 0.0)
+    return decays, decays * x
 
 
 def _paired(q: Array, k: Array, g: Array) -> Array:
-    """Σ_n q_in k_jn e^{G_in − G_jn} for i ≥ j, else 0."""
+    """Σ_n q_in k_jn e^{G_in − G_jn} for i ≥ j, else 0: the border of two blocks lies between."""
     xp, l = namespace(k), k.shape[-2]
-    batch, rows = batch_of((q, k, g), (2, 2, 2)), []
-    for i in range(l):
-        P = q[..., i : i + 1, :] @ transposed(_row(g, i) * k[..., : i + 1, :])
-        rows.append(xp.concat([P, xp.zeros((*batch, 1, l - i - 1), dtype=k.dtype)], axis=-1))
-    return xp.concat(rows, axis=-2) if rows else xp.zeros((*batch, 0, 0), dtype=k.dtype)
+    P = xp.eye(l, dtype=k.dtype) * xp.sum(q * k, axis=-1)[..., None]
+    P = P + xp.zeros((*g.shape[:-2], l, l), dtype=k.dtype)
+    for level in _levels(l, k):
+        _, later = _decayed(q, g, level, late=True)
+        _, earlier = _decayed(k, g, level, late=False)
+        P = xp.where(level.pairs, later @ transposed(earlier), P)
+    return P
 
 
 def _paired_back(dP: Array, q: Array, k: Array, g: Array) -> tuple[Array, Array, Array]:
     """The cotangents of q, k and G through P; dP is 0 above the diagonal."""
-    xp, batch = namespace(k), batch_of((dP, q, k, g), (2, 2, 2, 2))
-    dq, dk, dg = (xp.zeros((*batch, *k.shape[-2:]), dtype=k.dtype) for _ in range(3))
-    for i in range(k.shape[-2]):
-        decays, d = _row(g, i), dP[..., i, : i + 1, None]
-        of_query = decays * k[..., : i + 1, :]
-        dq[..., i, :] = xp.sum(d * of_query, axis=-2)
-        dk[..., : i + 1, :] += d * (decays * q[..., i, None, :])
-        through = (d * of_query * q[..., i, None, :])[..., :i, :]
-        dg[..., i, :] += xp.sum(through, axis=-2)
-        dg[..., :i, :] -= through
+    xp, l = namespace(k), k.shape[-2]
+    own = xp.sum(xp.eye(l, dtype=dP.dtype) * dP, axis=-1)[..., None]
+    dq, dk, dg = own * k + 0 * g, own * q + 0 * g, xp.zeros_like(own * k + 0 * g)
+    for level in _levels(l, k):
+        d = xp.where(level.pairs, dP, 0.0)
+        since, later = _decayed(q, g, level, late=True)
+        until, earlier = _decayed(k, g, level, late=False)
+        of_later, of_earlier = d @ earlier, transposed(d) @ later
+        dq, dk = dq + since * of_later, dk + until * of_earlier
+        dg = dg + later * of_later - earlier * of_earlier  # what the border gets cancels
     return dq, dk, dg
 
 

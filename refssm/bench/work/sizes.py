@@ -54,6 +54,7 @@ _SCAN = _Row({"b": 2, "d": 512, "l": 2048, "n": 16})
 _ROOTS = {"d": 64, "n": 64, "l": 16384}
 _HEADS = {"b": 1, "g": 1, "h": 24, "l": 4096, "p": 64, "n": 128}
 _KEYS = {"b": 1, "g": 1, "h": 8, "l": 4096, "n": 128, "p": 128}
+_CHUNKS = {"b": 1, "h": 8, "c": 64, "m": 64, "l": 64, "n": 128, "p": 128}
 _LINEAR_ATTENTION = "gated_linear_recurrence", "delta_rule", "gated_delta_rule", "kimi_delta_rule"
 _ITS_STEPS = "gated_linear_step", "delta_step", "gated_delta_step", "kimi_delta_step"
 _TOKENS = {"b": 64}  # the steps of a decoder
@@ -87,18 +88,38 @@ _PAPER |= {
     **dict.fromkeys(
         (f"{name}_chunked" for name in _LINEAR_ATTENTION), _Row(_KEYS, parameters={"chunk": 64})
     ),
+    **dict.fromkeys((op.name for op in OPERATORS if op.name.startswith("chunk_")), _Row(_CHUNKS)),
 }
 
 # every letter of the catalog; `matrix` for dimensions in which the work is cubic
 _USUAL = {
-    "paper": {"b": 2, "d": 64, "g": 1, "h": 8, "l": 4096, "n": 64, "m": 64, "p": 64, "t": 4}
+    "paper": {
+        "b": 2,
+        "c": 64,
+        "d": 64,
+        "g": 1,
+        "h": 8,
+        "l": 4096,
+        "n": 64,
+        "m": 64,
+        "p": 64,
+        "t": 4,
+    }
     | {"r": 1, "k": 24, "matrix": 64},
-    "small": {"b": 2, "d": 8, "g": 1, "h": 2, "l": 256, "n": 16, "m": 8, "p": 16, "t": 4}
+    "small": {"b": 2, "c": 4, "d": 8, "g": 1, "h": 2, "l": 256, "n": 16, "m": 8, "p": 16, "t": 4}
     | {"r": 1, "k": 8, "matrix": 16},
 }
 _FEW = {"paper": 1024, "small": 128}  # lengths where the work is quadratic in the length
 _CHUNK = {"paper": 64, "small": 16}
-QUADRATIC = ("causal_convolution_direct", "ssd_quadratic", "hankel_matrix")
+QUADRATIC = (
+    "causal_convolution_direct",
+    "chunk_outputs",
+    "chunk_outputs_keyed",
+    "chunk_products",
+    "chunk_products_keyed",
+    "hankel_matrix",
+    "ssd_quadratic",
+)
 
 
 def size_of(op: Operator, which: str, dtype: str = "") -> Size:
