@@ -117,7 +117,7 @@ def products(planting):
         ("diagonal", "i ≥ j", changed(mask=np.tril)),
         ("above", "the part above the diagonal", changed(
             mask=lambda P: np.swapaxes(np.tril(P, -1), -1, -2))),
-        ("symmetric", "both triangles", changed(mask=lambda P: np.tril(P, -1) + np.triu(P, 1))),
+        ("symmetric", "both triangles", changed(mask=lambda P: np.tril(P, -1) + np.tril(P, -1).mT)),
         ("sign", "−L", changed(mask=lambda P: -np.tril(P, -1))),
         ("beta_on_columns", "β_j for β_i", changed(rate=_beta_on_columns)),
         ("beta_missing", "no β", changed(rate=lambda b: np.ones_like(b)[..., None])),
