@@ -60,7 +60,7 @@ def _paired_back(dP, q, k, g):
         dk[..., : i + 1, :] += d * (decays * q[..., i, None, :])
         through = (d * of_query * q[..., i, None, :])[..., :i, :]  # a step and itself: no decay
         dg[..., i, :] += through.sum(-2)
-        dg[..., :i, :] -= through
+        dg[..., :i, :] = dg[..., :i, :] - through
     return np.concatenate([np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in dq], -2), dk, dg
 
 
