@@ -237,8 +237,8 @@ def _decayed(x: Array, g: Array, level: _Level, late: bool) -> tuple[Array, Arra
 def _paired(q: Array, k: Array, g: Array) -> Array:
     """Σ_n q_in k_jn e^{G_in − G_jn} for i ≥ j, else 0: the border of two blocks lies between."""
     xp, l = namespace(k), k.shape[-2]
-    P = xp.eye(l, dtype=k.dtype) * xp.sum(q * k, axis=-1)[..., None]
-    P = P + xp.zeros((*g.shape[:-2], l, l), dtype=k.dtype)
+    own = xp.sum(q * k, axis=-1)[..., None] + xp.zeros((*g.shape[:-2], l, 1), dtype=k.dtype)
+    P = xp.where(xp.eye(l, dtype=k.dtype) > 0, own, 0.0)  # selected: infinity · 0 is NaN
     for level in _levels(l, k):
         _, later = _decayed(q, g, level, late=True)
         _, earlier = _decayed(k, g, level, late=False)
@@ -249,7 +249,7 @@ def _paired(q: Array, k: Array, g: Array) -> Array:
 def _paired_back(dP: Array, q: Array, k: Array, g: Array) -> tuple[Array, Array, Array]:
     """The cotangents of q, k and G through P; dP is 0 above the diagonal."""
     xp, l = namespace(k), k.shape[-2]
-    own = xp.sum(xp.eye(l, dtype=dP.dtype) * dP, axis=-1)[..., None]
+    own = xp.sum(xp.where(xp.eye(l, dtype=dP.dtype) > 0, dP, 0.0), axis=-1)[..., None]
     dq, dk, dg = own * k + 0 * g, own * q + 0 * g, xp.zeros_like(own * k + 0 * g)
     for level in _levels(l, k):
         d = xp.where(level.pairs, dP, 0.0)
