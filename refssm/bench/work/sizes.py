@@ -113,10 +113,13 @@ _FEW = {"paper": 1024, "small": 128}  # lengths where the work is quadratic in t
 _CHUNK = {"paper": 64, "small": 16}
 QUADRATIC = (
     "causal_convolution_direct",
+    "chunk_inverse",
     "chunk_outputs",
     "chunk_outputs_keyed",
     "chunk_products",
     "chunk_products_keyed",
+    "chunk_writes",
+    "chunk_writes_keyed",
     "hankel_matrix",
     "ssd_quadratic",
 )
