@@ -118,6 +118,8 @@ QUADRATIC = (
     "chunk_outputs_keyed",
     "chunk_products",
     "chunk_products_keyed",
+    "chunk_states",  # l is the length of a chunk here, as in the others
+    "chunk_states_keyed",
     "chunk_writes",
     "chunk_writes_keyed",
     "hankel_matrix",
