@@ -93,24 +93,14 @@ _PAPER |= {
 
 # every letter of the catalog; `matrix` for dimensions in which the work is cubic
 _USUAL = {
-    "paper": {
-        "b": 2,
-        "c": 64,
-        "d": 64,
-        "g": 1,
-        "h": 8,
-        "l": 4096,
-        "n": 64,
-        "m": 64,
-        "p": 64,
-        "t": 4,
-    }
+    "paper": {"b": 2, "d": 64, "g": 1, "h": 8, "l": 4096, "n": 64, "m": 64, "p": 64, "t": 4}
     | {"r": 1, "k": 24, "matrix": 64},
-    "small": {"b": 2, "c": 4, "d": 8, "g": 1, "h": 2, "l": 256, "n": 16, "m": 8, "p": 16, "t": 4}
+    "small": {"b": 2, "d": 8, "g": 1, "h": 2, "l": 256, "n": 16, "m": 8, "p": 16, "t": 4}
     | {"r": 1, "k": 8, "matrix": 16},
 }
 _FEW = {"paper": 1024, "small": 128}  # lengths where the work is quadratic in the length
 _CHUNK = {"paper": 64, "small": 16}
+_CHUNKS_OF = {"paper": 64, "small": 4}  # the axis c, which is no letter of `_USUAL`: a keyword is c
 QUADRATIC = (
     "causal_convolution_direct",
     "chunk_inverse",
@@ -139,7 +129,8 @@ def size_of(op: Operator, which: str, dtype: str = "") -> Size:
     parameters |= {"chunk": _CHUNK[which]} if "chunk" in op.parameters else {}
     parameters |= dict(row.parameters)
     dtype = dtype or _PAPER.get(op.name, row).dtype or types_of(op)[0]
-    batch = {axis: usual[axis] for axis in op.batch_names}
+    letters = {"c": _CHUNKS_OF[which]} | usual
+    batch = {axis: letters[axis] for axis in op.batch_names}
     core = {dim: usual[dim] for dim in core_dims(op)}
     return Size(batch, core, op.fitted(parameters, core), dtype)
 
