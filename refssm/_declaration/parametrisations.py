@@ -145,6 +145,8 @@ def parameter_of(domain: Domain, adapter: Adapter) -> Domain:
     """The domain of θ: its own, or the maps of the argument, each by the inverse."""
     name, parameter = adapter.name, map_of(adapter)
     narrowed = type(domain) is not Domain
+    if name == "oldest_first":
+        domain = replace(domain, newest=-1)
     if name in OWN and not narrowed:
         return OWN[name]
     if name in SAME and not narrowed:

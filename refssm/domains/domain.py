@@ -56,7 +56,8 @@ class Domain:
     span: bool = False  # entries are multiplied along the first core axis
     exponent: bool = False  # entries are multiplied by the time, which is 0 at the first output
     finite: bool = False  # an infinity gives ∞ − ∞ in some algorithms, not in others
-    padded: bool = False  # all entries but the first may multiply zeros before the start
+    padded: bool = False  # all entries but the newest may multiply zeros before the start
+    newest: int = 0  # the entry of the last axis that multiplies the newest input
     decay: bool = False  # multiplies the state, which is 0 before the first step: a, or its log
     tame_textures: tuple[str, ...] = ("each", "constant")  # textures of a tame case
     follows: str = ""  # the argument whose columns its first row multiplies

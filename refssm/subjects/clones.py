@@ -4,15 +4,17 @@ The environment variable REFSSM_SUBJECTS names a folder of clones, each under th
 repository. Nothing of them is part of refssm. `make subjects FOLDER=…` says which are there.
 """
 
+import ast
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 VARIABLE = "REFSSM_SUBJECTS"
 
@@ -105,7 +107,11 @@ CLONES = {
         Clone(
             "fla-org/flash-linear-attention",
             "bc3b101dcb713ddc5bd8924b66754eb68b5ccf89",
-            ("flash_linear_attention", "flash_linear_attention_delta"),
+            (
+                "flash_linear_attention",
+                "flash_linear_attention_delta",
+                "flash_linear_attention_delta_kernels",
+            ),
             ("torch", "triton", "einops", "transformers"),
         ),
         Clone(
@@ -137,6 +143,29 @@ CLONES = {
             "kroggen/mamba.c",
             "7387f49e352f86a0c22041c0f66fd2a40b58a207",
             ("mamba_c",),
+        ),
+        Clone(
+            "ggml-org/ggml",
+            "d99724f2b141fed9e1a9f402213506c081433465",
+            ("ggml",),
+        ),
+        Clone(
+            "vllm-project/vllm",
+            "v0.33.0",
+            ("vllm",),
+            ("torch", "einops"),
+        ),
+        Clone(
+            "flashinfer-ai/flashinfer",
+            "fb28d7242b3506a2348265962041acc1fb56cca4",
+            ("flashinfer",),
+            ("torch",),
+        ),
+        Clone(
+            "ml-explore/mlx-lm",
+            "d78bf58e217c904ec282ed8da9b947491f78c022",
+            ("mlx_lm",),
+            ("mlx",),
         ),
         Clone(
             "idoh/mamba.np",
@@ -196,6 +225,31 @@ def module(name: str, dotted: str, root: str = "", *, stays: bool = False) -> Mo
     path = source(name, "")
     with _first_on_path(path / root, path, stays):
         return import_module(dotted)
+
+
+def alone(name: str, file: str) -> ModuleType:
+    """One file of a clone as a module, without the package that it belongs to.
+
+    For a package that imports far more than the file needs. Raises ImportError as `module` does.
+    """
+    path = source(name, file)
+    spec = spec_from_file_location(f"{path.stem} of {name}", path)
+    assert spec is not None and spec.loader is not None
+    loaded = module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def definitions(name: str, file: str, *functions: str, **imported: Any) -> SimpleNamespace:
+    """Functions of a file that imports too much, with the modules that they need by their names.
+
+    Test files have references beside tests that need a card. Raises ImportError as `module` does.
+    """
+    path = source(name, file)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kept = [x for x in tree.body if isinstance(x, ast.FunctionDef) and x.name in functions]
+    exec(compile(ast.Module(kept, []), str(path), "exec"), imported)  # noqa: S102
+    return SimpleNamespace(**{f: imported[f] for f in functions})
 
 
 @contextmanager

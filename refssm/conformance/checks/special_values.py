@@ -126,7 +126,7 @@ def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, b
             continue
         place = tuple(int(rng.integers(n)) for n in case.arrays[i].shape)
         if domain.padded:
-            place = (*place[:-1], 0)
+            place = (*place[:-1], domain.newest % case.arrays[i].shape[-1])
         entry = f"{name}[{', '.join(map(str, place))}]"
         # From rest and at a reset a decay multiplies zero; programs differ in 0·NaN.
         idle = (

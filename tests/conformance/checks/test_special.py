@@ -5,6 +5,9 @@ import pytest
 from honest.ssd.programs import IMPLEMENTATIONS as SSD
 from judging import judged, scan
 
+from refssm._declaration.adapted import adapted
+from refssm.adapters import oldest_first
+from refssm.catalog import OPERATORS
 from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
@@ -34,6 +37,28 @@ def test_the_first_decay_from_rest_is_not_poisoned_and_one_from_a_state_is():
     for op, poisoned in ((LINEAR_SCAN, False), (LINEAR_SCAN_FROM, True)):
         told = [what for _, what, _ in poisons(op, ordinary_case(op, "float32", sizes=(1, 3)))]
         assert any(w.startswith("a[") and w.endswith("= NaN") for w in told) == poisoned
+
+
+@pytest.mark.parametrize(("adapters", "newest"), [((), 0), ((oldest_first(),), 4)], ids=["", "o"])
+def test_the_tap_of_the_newest_input_is_poisoned_in_either_order(adapters, newest):
+    op = adapted(next(op for op in OPERATORS if op.name == "short_convolution"), adapters)
+    case = ordinary_case(op, "float32", sizes=(3, 5))
+    told = [(arrays[1], what) for arrays, what, _ in poisons(op, case) if what.startswith("k[")]
+    assert told
+    for k, what in told:
+        assert f", {newest}] = " in what
+        assert np.isfinite(np.delete(k, newest, -1)).all()
+
+
+def test_a_convolution_of_padded_inputs_may_take_its_oldest_tap_first():
+    def convolution(u, k):
+        t, l = k.shape[-1], u.shape[-1]
+        padded = np.concatenate([np.zeros((*u.shape[:-1], t - 1), u.dtype), u], -1)
+        return sum(k[..., j, None] * padded[..., j : j + l] for j in range(t))
+
+    how = {"types": ("float32",), "adapters": (oldest_first(),)}
+    (line,) = judged("short_convolution", convolution, "nan", **how)
+    assert line.verdict == "pass"
 
 
 def at(op, function, arrays, **statics):
