@@ -79,7 +79,13 @@ SHORT_CONVOLUTION = Operator(
     batch="b d, d",
     traits=frozenset({"causal", "time-invariant", "state", "linear:u", "linear:k"}),
     citation="gu2023mamba, §3.4",
-    tags=("causal_conv1d_fn", "causal_conv1d_ref", "depthwise conv1d", "Mamba conv1d"),
+    tags=(
+        "causal_conv1d_fn",
+        "causal_conv1d_ref",
+        "depthwise conv1d",
+        "Mamba conv1d",
+        "ggml_ssm_conv",
+    ),
 )
 short_convolution = SHORT_CONVOLUTION.checked(short_convolution)
 short_convolution_vjp = SHORT_CONVOLUTION.checked_vjp(short_convolution_vjp)

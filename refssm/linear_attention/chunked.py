@@ -201,7 +201,7 @@ GATED_DELTA_CHUNKED = _by_chunks(
     ),
     tags=(
         ("chunk_gated_delta_rule", "torch_chunk_gated_delta_rule", "Gated DeltaNet by chunks"),
-        ("chunk_gated_delta_rule output_final_state",),
+        ("chunk_gated_delta_rule output_final_state", "blockwise_delta_rule"),
         ("chunk_gated_delta_rule cu_seqlens",),
         ("chunk_gated_delta_rule cu_seqlens initial_state",),
     ),

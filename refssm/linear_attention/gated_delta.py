@@ -132,11 +132,24 @@ GATED_DELTA = Recurrence(
             "torch_recurrent_gated_delta_rule",
             "Qwen3-Next linear attention",
         ),
-        "stateful": ("Gated DeltaNet output_final_state", "Gated DeltaNet prefill"),
+        "stateful": (
+            "Gated DeltaNet output_final_state",
+            "Gated DeltaNet prefill",
+            "ggml_gated_delta_net",
+            "gated_delta_ops",
+            "gated_delta_update",
+            "verify_delta_rule",
+            "ref_gated_delta_rule",
+        ),
         "packed": ("Gated DeltaNet varlen cu_seqlens",),
         "packed_stateful": ("Gated DeltaNet varlen initial states",),
-        "states": ("Gated DeltaNet with states at places",),
-        "step": ("Gated DeltaNet decoding", "Qwen3-Next decoding"),
+        "states": ("Gated DeltaNet with states at places", "gated_delta_rule_mtp"),
+        "step": (
+            "Gated DeltaNet decoding",
+            "Qwen3-Next decoding",
+            "gated_delta_rule_decode",
+            "decode_delta_rule",
+        ),
     },
 )
 (

@@ -120,7 +120,11 @@ GATED_LINEAR = Recurrence(
     citation_of_packed="yang2023gla, §4",
     tags={
         "plain": ("fused_recurrent_gla", "naive_recurrent_gla", "GLA", "HGRN2"),
-        "stateful": ("GLA output_final_state", "gated linear attention with the last state"),
+        "stateful": (
+            "GLA output_final_state",
+            "gated linear attention with the last state",
+            "ggml_gated_linear_attn",
+        ),
         "packed": ("GLA varlen cu_seqlens",),
         "packed_stateful": ("GLA varlen initial states",),
         "states": ("GLA with states at places",),

@@ -150,6 +150,8 @@ LINEAR = Recurrence(
             "accelerated_scan",
             "minGRU",
             "heinsen_associative_scan_log",
+            "fused_recurrent_hgrn",
+            "chunk_hgrn",
             "first-order recurrence",
         ),
         "stateful": ("rnn_scan", "linear recurrence from an initial state h0", "LRU recurrence"),

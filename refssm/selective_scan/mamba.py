@@ -180,7 +180,7 @@ MAMBA = Recurrence(
             "delta_softplus delta_bias",
             "selective_scan_fn with groups of channels",
         ),
-        "stateful": ("selective_scan_fn return_last_state", "Mamba prefill"),
+        "stateful": ("selective_scan_fn return_last_state", "Mamba prefill", "ggml_ssm_scan"),
         "packed": ("Mamba varlen cu_seqlens", "PackMamba"),
         "packed_stateful": (
             "Mamba varlen cu_seqlens initial states",

@@ -199,7 +199,13 @@ MAMBA2 = Recurrence(
             "Granite 4 hybrid",
             "Falcon-H1",
         ),
-        "stateful": ("mamba_chunk_scan_combined return_final_states", "Mamba-2 prefill"),
+        "stateful": (
+            "mamba_chunk_scan_combined return_final_states",
+            "Mamba-2 prefill",
+            "ggml_ssm_scan with heads",
+            "ssm_attn",
+            "ssm_update",
+        ),
         "packed": ("mamba_chunk_scan_combined seq_idx", "Mamba-2 varlen"),
         "packed_stateful": (
             "mamba_chunk_scan_combined cu_seqlens initial_states varlen_states",

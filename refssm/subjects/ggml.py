@@ -284,7 +284,7 @@ GATED = {"adapters": (scaled(), linear_gate()), "only": square, **DECLARED}
 def gated(q, k, v, g, S0):
     """ggml_gated_linear_attn, whose sequences are one after another; scale n^-1/2."""
     agree("b l g n, b l g n, b l h n, b l h n, b h n n", q, k, v, g, S0)
-    (b, l, h, p), n = v.shape, k.shape[-1]
+    (b, l, h, _), n = v.shape, k.shape[-1]
     q, k = (np.repeat(x, h // k.shape[2], 2) for x in (q, k))
     rows = [x.reshape(b * l, h, -1) for x in (k, v, q, g)]
 
@@ -402,13 +402,14 @@ def without_infinity(x):
 
 @implements("linear_scan", layout="n l, n l b -> n l b", only=without_infinity, **DECLARED)
 def triangular(a, b):
-    """ggml_solve_tri; the matrix has ones, and −a below the diagonal."""
+    """ggml_solve_tri; rows of 1 and −a below the diagonal, times 1, 2 or 4."""
     agree("n l, n l b", a, b)
     n, l = a.shape
-    A = np.tile(np.eye(l, dtype=a.dtype), (n, 1, 1))
-    A[:, np.arange(1, l), np.arange(l - 1)] = -a[:, 1:]
+    scale = (2 ** (np.arange(l) % 3)).astype(a.dtype)
+    A = np.tile(np.diag(scale), (n, 1, 1))
+    A[:, np.arange(1, l), np.arange(l - 1)] = -a[:, 1:] * scale[1:]
 
     def graph_of(context, A, b_):
         return [(solve_tri(context, A, b_, True, True, False), b.shape)]
 
-    return computed(graph_of, A, b, room=b.size)[0]
+    return computed(graph_of, A, b * scale[:, None], room=b.size)[0]

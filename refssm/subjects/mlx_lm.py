@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false
-"""mlx-lm's functions of MLX arrays: gated delta rules and Mamba-2, with which it runs without Metal.
+"""mlx-lm's functions of MLX arrays, with which it runs where Metal is not: delta rules, Mamba-2.
 
 Each file is loaded alone: the package imports what talks to a hub.
 """
