@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator
+from email import message_from_string
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,10 @@ from refssm.subjects import clones
 
 
 def commit_of(path: Path) -> str:
-    """The commit that is checked out, or "" outside git."""
+    """The commit that is checked out, "v" and the version of a source package, or ""."""
+    package = path / "PKG-INFO"
+    if package.is_file() and not (path / ".git").exists():
+        return f"v{message_from_string(package.read_text(encoding='utf-8'))['Version']}"
     command = ["git", "-C", str(path), "rev-parse", "HEAD"]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     return done.stdout.strip() if done.returncode == 0 and (path / ".git").exists() else ""

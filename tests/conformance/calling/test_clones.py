@@ -1,6 +1,7 @@
 """Clones of public repositories: found in a folder, imported without traces, told when absent."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from selftest.subjects import told
 
 from refssm.conformance.calling.finding import every
 from refssm.subjects import clones
-from refssm.subjects.clones import CLONES, VARIABLE, Clone, module
+from refssm.subjects.clones import CLONES, VARIABLE, Clone, alone, definitions, module
 from refssm.subjects.libraries import NAMES, absent, target
 
 ALL = [(name, place) for name in CLONES for place in target(name)]
@@ -60,6 +61,29 @@ def test_a_module_that_stays_can_import_its_package_when_it_is_called(folder):
         module("two", "src.late").late()
 
 
+def test_one_file_is_loaded_without_the_package_around_it(folder):
+    (folder / "one/src/__init__.py").write_text("import a_package_nobody_has\n", "utf-8")
+    with pytest.raises(ModuleNotFoundError):
+        module("one", "src.part")
+    assert alone("one", "src/part.py").part == "of "
+    assert not [m for m in sys.modules if m.partition(".")[0] == "src"]
+    with pytest.raises(ImportError, match="git clone"):
+        alone("gone", "src/part.py")
+
+
+def test_functions_are_read_from_a_file_that_imports_too_much(folder):
+    text = "import a_package_nobody_has\ndef double(x):\n    return add(x, x) + given\n"
+    (folder / "one/test_it.py").write_text(text + "def add(x, y):\n    return x + y\n", "utf-8")
+    assert definitions("one", "test_it.py", "double", "add", given=1).double(3) == 7
+    with pytest.raises(KeyError, match="triple"):
+        definitions("one", "test_it.py", "triple")
+
+
+def test_a_source_package_is_told_by_its_version(folder):
+    (folder / "one/PKG-INFO").write_text("Metadata-Version: 2.4\nVersion: 1.2\n", "utf-8")
+    assert next(told(folder)) == "one   there     at v1.2; judged at 0000000000"
+
+
 def test_a_clone_that_is_not_there_is_told_with_the_command_that_gets_it(folder):
     with pytest.raises(ImportError, match=r"git clone https://github\.com/owner/gone"):
         module("gone", "src.model")
@@ -92,7 +116,7 @@ def test_make_subjects_asks_for_a_folder():
 
 def test_every_repository_is_a_subject():
     assert set(CLONES) <= set(NAMES)
-    assert all(len(clone.commit) == 40 for clone in CLONES.values())
+    assert all(re.fullmatch(r"[0-9a-f]{40}|v[0-9.]+", clone.commit) for clone in CLONES.values())
 
 
 @pytest.mark.filterwarnings("default")  # what their packages warn of is not ours to mend
