@@ -248,7 +248,8 @@ def definitions(name: str, file: str, *functions: str, **imported: Any) -> Simpl
     """
     path = source(name, file)
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    kept = [x for x in tree.body if isinstance(x, ast.FunctionDef) and x.name in functions]
+    found = (x for x in tree.body if isinstance(x, ast.FunctionDef))
+    kept: list[ast.stmt] = [x for x in found if x.name in functions]
     exec(compile(ast.Module(kept, []), str(path), "exec"), imported)
     return SimpleNamespace(**{f: imported[f] for f in functions})
 

@@ -19,7 +19,7 @@ AXES = {
     "beta": "b g h l",
     "S0": "b g h n p",
 }
-FEW = {"b": 2, "g": 1, "h": 2, "n": 9, "p": 9}  # 9 values: two blocks of 8
+FEW: dict[str, int] = {"b": 2, "g": 1, "h": 2, "n": 9, "p": 9}  # 9 values: two blocks of 8
 BY_HEAD, BY_KEY = ({**AXES, "log_g": of} for of in ("b g h l", "b g h l n"))
 by_head, by_key = few(BY_HEAD, **FEW, l=20), few(BY_KEY, **FEW, l=20)
 DECLARED: dict[str, Any] = {
@@ -76,7 +76,7 @@ def fused_recurrent_delta_rule_stateful(q, k, v, beta, S0):
 
 
 # it refuses float32; Triton's interpreter has no bfloat16
-HALF = {**DECLARED, "dtypes": ("float16",)}
+HALF: dict[str, Any] = {**DECLARED, "dtypes": ("float16",)}
 
 
 @implements("delta_rule_chunked", layout=f"{PLAIN} -> {VALUES}", only=in_chunks_of_64, **HALF)
@@ -99,7 +99,10 @@ def chunk_delta_rule_stateful(q, k, v, beta, S0, *, chunk):
     return delta.chunk_delta_rule(q, k, v, beta, None, S0, True)
 
 
-FORWARD = {**DECLARED, "vjp": False}  # the backward of these raises NotImplementedError
+FORWARD: dict[str, Any] = {
+    **DECLARED,
+    "vjp": False,
+}  # the backward of these raises NotImplementedError
 
 
 @implements("gated_delta_rule", layout=f"{GATED} -> {VALUES}", only=by_head, **FORWARD)

@@ -7,6 +7,7 @@ so what no operator has written is seen. Arrays have the innermost axis last, gg
 """
 
 import ctypes
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def library(name: str) -> ctypes.CDLL:
 BASE, CPU = library("ggml-base"), library("ggml-cpu")
 
 
-def called(name: str, *kinds, result=POINTER, of=BASE):
+def called(name: str, *kinds, result: Any = POINTER, of: ctypes.CDLL = BASE):
     """A function of ggml, with the kinds of its arguments."""
     function = getattr(of, name)
     function.argtypes, function.restype = kinds, result
@@ -121,8 +122,8 @@ def _values(made, shape):
     return np.ctypeslib.as_array(floats, (int(np.prod(shape)),)).reshape(shape).copy()
 
 
-DECLARED = {"dtypes": ("float32",)}
-TAPS = {"adapters": (oldest_first(),), **DECLARED}
+DECLARED: dict[str, Any] = {"dtypes": ("float32",)}
+TAPS: dict[str, Any] = {"adapters": (oldest_first(),), **DECLARED}
 
 
 def steps(x):
@@ -278,7 +279,7 @@ def square_last_places(x):
 
 
 GATES = "b l g n, b l g n, b l (g h) p, b l (g h) n"
-GATED = {"adapters": (scaled(), linear_gate()), "only": square, **DECLARED}
+GATED: dict[str, Any] = {"adapters": (scaled(), linear_gate()), "only": square, **DECLARED}
 
 
 def gated(q, k, v, g, S0):
@@ -337,7 +338,7 @@ def at_rest(v):
 BY_HEAD = "b l g n, b l g n, b l (h g) p, b l (h g), b l (h g)"
 BY_KEY = "b l g n, b l g n, b l (h g) p, b l (h g) n, b l (h g)"
 OUTPUTS, STATE, STATES = "b l (h g) p", "b (h g) p n", "b (h g) m p n"
-DELTA = {"adapters": (scaled(),), "only": square, **DECLARED}
+DELTA: dict[str, Any] = {"adapters": (scaled(),), "only": square, **DECLARED}
 
 
 @implements("gated_delta_rule", layout=f"{BY_HEAD} -> {OUTPUTS}", **DELTA)

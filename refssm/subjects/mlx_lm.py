@@ -69,10 +69,14 @@ def gated_delta_ops_by_key_vjp(dy, dS, *arrays):
     return gradient(delta.gated_delta_ops, (dy, dS), arrays)
 
 
-def attention(x, dt, A_log, B, C, D, z, dt_bias, S0, dt_min, dt_max):
-    """ssm_attn, and the gate that Mamba-2 has after it."""
-    y, S = ssm.ssm_attn(x, A_log, B, C, D, dt, dt_bias, S0, (dt_min, dt_max))
-    return y * nn.silu(z), S
+def attention(dt_min, dt_max):
+    """ssm_attn with these limits, and the gate that Mamba-2 has after it."""
+
+    def run(x, dt, A_log, B, C, D, z, dt_bias, S0):
+        y, S = ssm.ssm_attn(x, A_log, B, C, D, dt, dt_bias, S0, (dt_min, dt_max))
+        return y * nn.silu(z), S
+
+    return run
 
 
 @implements(
@@ -84,17 +88,9 @@ def attention(x, dt, A_log, B, C, D, z, dt_bias, S0, dt_min, dt_max):
 )
 def ssm_attn(x, dt, A, B, C, D, z, dt_bias, S0, *, dt_min, dt_max):
     """ssm_attn, in chunks of 256, and SiLU of the gate."""
-
-    def run(*arrays):
-        return attention(*arrays, dt_min, dt_max)
-
-    return of_arrays(run)(x, dt, A, B, C, D, z, dt_bias, S0)
+    return of_arrays(attention(dt_min, dt_max))(x, dt, A, B, C, D, z, dt_bias, S0)
 
 
 def ssm_attn_vjp(dy, dS, *arrays, dt_min, dt_max):
     """The gradient of ssm_attn by MLX."""
-
-    def run(*given):
-        return attention(*given, dt_min, dt_max)
-
-    return gradient(run, (dy, dS), arrays)
+    return gradient(attention(dt_min, dt_max), (dy, dS), arrays)
