@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from refssm.adapters import linear_gate, neg_softplus, scaled, sigmoid
+from refssm.subjects import square
 from refssm.subjects.clones import alone
 from refssm.testing import implements
 
@@ -22,18 +23,15 @@ BY_GATE = (scaled(), linear_gate())
 BY_LOGIT = (scaled(), neg_softplus("log_g"), sigmoid())
 
 
-def square(x):
-    """The case with as many keys as values, if it has a step."""
-    r = min(x["k"].shape[-1], x["v"].shape[-1])
-    state = {name: x[name][..., :r, :r] for name in ("S0",) if name in x}
+def with_steps(x):
+    """The case with square states and chunks of at most 64, if it has a step."""
     chunk = {"chunk": min(x["chunk"], 64)} if "chunk" in x else {}
-    cut = {name: x[name][..., :r] for name in ("q", "k", "v")}
-    return {**x, **cut, **state, **chunk} if x["v"].shape[-2] else None
+    return {**square(x), **chunk} if x["v"].shape[-2] else None
 
 
-def square_one_value(x):
+def one_value_of_each(x):
     """The same with one head of values for each of keys: it has states for heads of queries."""
-    x = square(x)
+    x = with_steps(x)
     heads = {name: x[name][:, :, :1] for name in ("v", "log_g", "beta")} if x else {}
     return {**x, **heads} if x else None
 
@@ -47,7 +45,7 @@ def packed(x):
     "gated_delta_rule",
     layout=f"{GATED} -> b l {H} p",
     adapters=BY_GATE,
-    only=square_one_value,
+    only=one_value_of_each,
     vjp=True,
     **DECLARED,
 )
@@ -63,7 +61,7 @@ def delta_rule(q, k, v, alpha, beta):
     "gated_delta_rule_chunked_stateful",
     layout=f"{GATED}, b {H} n p -> b l {H} p, b {H} n p",
     adapters=BY_GATE,
-    only=square,
+    only=with_steps,
     **DECLARED,
 )
 def blockwise_delta_rule(q, k, v, alpha, beta, S0, *, chunk):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from refssm.adapters import linear_gate, oldest_first, scaled
+from refssm.subjects import square
 from refssm.subjects.clones import source
 from refssm.testing import implements
 
@@ -261,25 +262,24 @@ def mamba2_scan_states(x, dt, A, B, C, D, z, dt_bias, S0, places, *, dt_min, dt_
     return y, np.moveaxis(S[::-1], 0, 2)
 
 
-def square(x):
-    """The case with as many keys as values, if it has a step."""
-    r = min(x["k"].shape[-1], x["v"].shape[-1])
-    keyed = x["log_g"].shape[-1:] == x["k"].shape[-1:] and x["log_g"].ndim == x["v"].ndim
-    rows = ("q", "k", "v", "log_g") if keyed else ("q", "k", "v")
-    cut = {name: x[name][..., :r] for name in rows}
-    if "S0" in x:
-        cut["S0"] = x["S0"][..., :r, :r]
-    return {**x, **cut} if x["v"].shape[-2] else None
+def by_head(x):
+    """The case with square states, if it has a step."""
+    return square(x) if x["v"].shape[-2] else None
 
 
-def square_last_places(x):
-    """The case with as many keys as values, and the states after the last steps."""
-    x = square(x)
+def by_key(x):
+    """The same with a gate for each key."""
+    return square(x, ("q", "k", "log_g")) if x["v"].shape[-2] else None
+
+
+def by_head_last_places(x):
+    """The case with square states, those after the last steps."""
+    x = by_head(x)
     return last_places(x) if x else None
 
 
 GATES = "b l g n, b l g n, b l (g h) p, b l (g h) n"
-GATED: dict[str, Any] = {"adapters": (scaled(), linear_gate()), "only": square, **DECLARED}
+GATED: dict[str, Any] = {"adapters": (scaled(), linear_gate()), "only": by_key, **DECLARED}
 
 
 def gated(q, k, v, g, S0):
@@ -338,7 +338,8 @@ def at_rest(v):
 BY_HEAD = "b l g n, b l g n, b l (h g) p, b l (h g), b l (h g)"
 BY_KEY = "b l g n, b l g n, b l (h g) p, b l (h g) n, b l (h g)"
 OUTPUTS, STATE, STATES = "b l (h g) p", "b (h g) p n", "b (h g) m p n"
-DELTA: dict[str, Any] = {"adapters": (scaled(),), "only": square, **DECLARED}
+DELTA: dict[str, Any] = {"adapters": (scaled(),), "only": by_head, **DECLARED}
+KEYED: dict[str, Any] = {**DELTA, "only": by_key}
 
 
 @implements("gated_delta_rule", layout=f"{BY_HEAD} -> {OUTPUTS}", **DELTA)
@@ -359,7 +360,7 @@ def gated_delta_net_stateful(q, k, v, log_g, beta, S0):
 @implements(
     "gated_delta_rule_states",
     layout=f"{BY_HEAD}, {STATE}, m -> {OUTPUTS}, {STATES}",
-    **{**DELTA, "only": square_last_places},
+    **{**DELTA, "only": by_head_last_places},
 )
 def gated_delta_net_states(q, k, v, log_g, beta, S0, places):
     """ggml_gated_delta_net with the states after the last K steps."""
@@ -367,13 +368,13 @@ def gated_delta_net_states(q, k, v, log_g, beta, S0, places):
     return y, np.moveaxis(S[::-1], 0, 2)
 
 
-@implements("kimi_delta_rule", layout=f"{BY_KEY} -> {OUTPUTS}", **DELTA)
+@implements("kimi_delta_rule", layout=f"{BY_KEY} -> {OUTPUTS}", **KEYED)
 def gated_delta_net_by_key(q, k, v, log_g, beta):
     """ggml_gated_delta_net with a gate for each key: Kimi Delta Attention."""
     return delta(q, k, v, log_g, beta, at_rest(v))[0]
 
 
-@implements("kimi_delta_rule_stateful", layout=f"{BY_KEY}, {STATE} -> {OUTPUTS}, {STATE}", **DELTA)
+@implements("kimi_delta_rule_stateful", layout=f"{BY_KEY}, {STATE} -> {OUTPUTS}, {STATE}", **KEYED)
 def gated_delta_net_by_key_stateful(q, k, v, log_g, beta, S0):
     """ggml_gated_delta_net with a gate for each key, from a state."""
     y, S = delta(q, k, v, log_g, beta, S0)
