@@ -21,7 +21,7 @@ KINDS = {"float32": 0, "int32": 26}  # enum ggml_type
 POINTER, SIZE = ctypes.c_void_p, ctypes.c_int64
 
 
-class Memory(ctypes.Structure):
+class GraphMemory(ctypes.Structure):
     """The struct ggml_init_params."""
 
     _fields_ = [("size", ctypes.c_size_t), ("buffer", POINTER), ("no_alloc", ctypes.c_bool)]
@@ -50,7 +50,7 @@ def operator(name: str, *kinds):
     return called(f"ggml_{name}", POINTER, *kinds)
 
 
-new_context = called("ggml_init", Memory)
+new_context = called("ggml_init", GraphMemory)
 free = called("ggml_free", POINTER, result=None)
 new_graph = operator("new_graph")
 expand = called("ggml_build_forward_expand", POINTER, POINTER, result=None)
@@ -105,7 +105,7 @@ def computed(graph_of, *arrays, room: int):
     needed = sum(x.nbytes + 512 for x in arrays) + 4 * room + (1 << 20)
     memory = np.full(needed + 64, 255, np.uint8)
     start = -memory.ctypes.data % 64
-    context = new_context(Memory(needed, memory.ctypes.data + start, False))
+    context = new_context(GraphMemory(needed, memory.ctypes.data + start, False))
     try:
         found = graph_of(context, *(tensor(context, x) for x in arrays))
         graph = new_graph(context)
