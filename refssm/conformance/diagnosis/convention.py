@@ -42,6 +42,7 @@ from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.checks import PROFILES, STATE, VALUE, Check, checks_of
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.judging.result import RIGHT_SO
+from refssm.conformance.usage_error import UsageError
 
 SECONDS = 10.0  # for all conventions
 SMALL = (3, 2, 2, 2)  # sizes of a first case
@@ -181,7 +182,10 @@ def right_convention(check: Check, candidate: Candidate, seed: int) -> str:
         apart = right and _differences(convention) > _differences(right[0][0])
         if apart or time.monotonic() > until:  # more differences are tried if none is right
             break
-        if count := _right_cases(check, candidate, convention, seed):
+        count = 0
+        with suppress(UsageError):  # `only` may not know arguments of another shape
+            count = _right_cases(check, candidate, convention, seed)
+        if count:
             right.append((convention, count))
         if len(right) > 1:
             return ""

@@ -222,3 +222,22 @@ def test_each_convention_fits_its_operator_and_has_words():
             assert set(adapted(op, found).inputs) == set(op.inputs)
     assert len(conventions(operator_named("gated_delta_rule_stateful"))) > 500
     assert conventions(operator_named("linear_scan")) == []
+
+
+@pytest.mark.long
+def test_an_only_that_knows_no_transposed_state_leaves_the_verdict_alone():
+    step = operator_named("gated_delta_step")
+
+    def off(*arrays):
+        y, S = step.reference(*arrays)
+        return y, S + 1
+
+    with pytest.raises(AssertionError, match="worst S_next"):
+        check(
+            "gated_delta_step",
+            off,
+            checks=["value"],
+            dtypes=("float32",),
+            only=dict,
+            profile="quick",
+        )
