@@ -117,8 +117,15 @@ CLONES = {
         Clone(
             "state-spaces/mamba",
             "e9594ce1c732d97440f0332fdc43170a2294dbfa",
-            ("mamba",),
+            ("mamba", "mamba2_references"),
             ("torch", "triton", "einops", "transformers"),
+        ),
+        Clone(
+            "Dao-AILab/causal-conv1d",
+            "0d2252d161f25f7907bbd05985c08ab98d255874",
+            ("causal_conv1d_references",),
+            ("torch",),
+            subject="causal-conv1d-references",
         ),
         Clone(
             "proger/accelerated-scan",

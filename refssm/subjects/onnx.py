@@ -1,0 +1,239 @@
+# pyright: reportMissingImports=false
+"""onnx's LinearAttention and CausalConvWithState: its reference evaluator, and their definitions.
+
+The evaluator has a program in NumPy for each. The standard defines each operator also as a function
+of simpler ones, among them Scan; `…_defined` is that function, run by the same evaluator. States of
+the convolution have t - 1 inputs: the first of ours is added. Taps are in reverse order.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from onnx import FunctionProto, TensorProto, defs, helper
+from onnx.reference import ReferenceEvaluator
+
+from refssm.adapters import scaled
+from refssm.testing import implements
+
+STANDARD = 27  # the first version that has both
+INPUTS = {
+    "LinearAttention": ("query", "key", "value", "past_state", "decay", "beta"),
+    "CausalConvWithState": ("input", "weight", "bias", "past_state"),
+}
+OUTPUTS = {
+    "LinearAttention": ("output", "present_state"),
+    "CausalConvWithState": ("output", "present_state"),
+}
+F4: dict[str, Any] = {"dtypes": ("float32",)}
+PLAIN, OUTPUT, STATE = "b l g n, b l g n, b l g h p", "b l g h p", "b g h n p"
+SSD, TRANSPOSED = "b l g h p, b l g h, b l g n, b l g n", "b g h p n"
+CONVOLVED = "b d l, d t, d, b d t -> b d l, b d t"
+LONGEST = 40  # steps of a definition: Scan is a loop over a graph
+
+
+@cache
+def node(operator: str, given: tuple[str, ...], **attributes):
+    """The operator as a node with these inputs, the others absent."""
+    inputs = [name if name in given else "" for name in INPUTS[operator]]
+    return helper.make_node(operator, inputs, OUTPUTS[operator], **attributes)
+
+
+def evaluated(operator: str, feeds, **attributes):
+    """The evaluator's program for the operator."""
+    return ReferenceEvaluator(node(operator, tuple(feeds), **attributes)).run(None, feeds)
+
+
+def defined(operator: str, feeds, **attributes):
+    """The function that defines the operator."""
+    kinds = [
+        helper.make_tensor_type_proto(TensorProto.FLOAT, feeds[name].shape).SerializeToString()
+        if name in feeds
+        else b""
+        for name in INPUTS[operator]
+    ]
+    schema, whole = defs.get_schema(operator, STANDARD), node(operator, tuple(feeds), **attributes)
+    body = FunctionProto()
+    body.ParseFromString(
+        schema.get_context_dependent_function_with_opset_version(
+            STANDARD, whole.SerializeToString(), kinds
+        )
+    )
+    return ReferenceEvaluator(body).run(None, feeds, attributes={})
+
+
+def attended(run, rule, q, k, v, log_g=None, beta=None, S0=None, *, readers=1, scale=1.0):
+    """Outputs and the last state: keys for each head of the values, `readers` queries for each.
+
+    With several readers all but the last of a head are its query with the other sign.
+    """
+    (b, l, g, n), (h, p) = q.shape, v.shape[-2:]
+    q, k = (np.repeat(x[:, :, :, None], h, 3) for x in (q, k))
+    q = np.stack([*[-q] * (readers - 1), q], 4)
+    feeds = {"query": q.reshape(b, l, -1), "key": k.reshape(b, l, -1), "value": v.reshape(b, l, -1)}
+    if S0 is not None:
+        feeds["past_state"] = S0.reshape(b, g * h, n, p)
+    if log_g is not None:
+        feeds["decay"] = log_g.reshape(b, l, -1)
+    if beta is not None:
+        feeds["beta"] = beta.reshape(b, l, -1)
+    heads = {"q_num_heads": g * h * readers, "kv_num_heads": g * h}
+    y, S = run("LinearAttention", feeds, update_rule=rule, scale=scale, **heads)
+    return y.reshape(b, l, g, h, readers, p)[..., -1, :], S.reshape(b, g, h, n, p)
+
+
+def convolved(run, u, k, bias, s0, activation="silu"):
+    """Outputs and the last inputs."""
+    feeds = {"input": u, "weight": k[:, None, ::-1], "past_state": s0[..., 1:]}
+    if bias is not None:
+        feeds["bias"] = bias
+    y, s = run("CausalConvWithState", feeds, activation=activation)
+    return y, np.concatenate([np.concatenate([s0, u], -1)[..., u.shape[-1], None], s], -1)
+
+
+def short(x):
+    """The case cut to its first steps."""
+    rows = ("q", "k", "v", "u")
+    cut = {name: x[name][..., :LONGEST, :] for name in rows if name in x and name != "u"}
+    cut |= {name: x[name][..., :LONGEST] for name in ("beta", "u") if name in x}
+    if "log_g" in x:
+        of_keys = x["log_g"].ndim == x["q"].ndim
+        cut["log_g"] = x["log_g"][..., :LONGEST, :] if of_keys else x["log_g"][..., :LONGEST]
+    return {**x, **cut}
+
+
+def ungated(x):
+    """The case without decays."""
+    return {**x, "log_g": np.zeros_like(x["log_g"])}
+
+
+@implements(
+    "gated_delta_rule",
+    layout=f"{PLAIN}, b l g h, b l g h -> {OUTPUT}",
+    adapters=(scaled(),),
+    **F4,
+)
+def gated_delta(q, k, v, log_g, beta):
+    """LinearAttention of rule gated_delta, with its own scale."""
+    return attended(evaluated, "gated_delta", q, k, v, log_g, beta, scale=0.0)[0]
+
+
+@implements(
+    "gated_delta_rule_stateful",
+    layout=f"{PLAIN}, b l g h, b l g h, {STATE} -> {OUTPUT}, {STATE}",
+    **F4,
+)
+def gated_delta_stateful(q, k, v, log_g, beta, S0):
+    """LinearAttention of rule gated_delta from a state, two queries for each head."""
+    return attended(evaluated, "gated_delta", q, k, v, log_g, beta, S0, readers=2)
+
+
+@implements(
+    "gated_delta_rule_stateful",
+    layout=f"{PLAIN}, b l g h, b l g h, {STATE} -> {OUTPUT}, {STATE}",
+    only=short,
+    **F4,
+)
+def gated_delta_defined(q, k, v, log_g, beta, S0):
+    """The function that defines LinearAttention, rule gated_delta, two queries for each head."""
+    return attended(defined, "gated_delta", q, k, v, log_g, beta, S0, readers=2)
+
+
+@implements(
+    "kimi_delta_rule_stateful",
+    layout=f"{PLAIN}, b l g h n, b l g h, {STATE} -> {OUTPUT}, {STATE}",
+    **F4,
+)
+def kimi_delta_stateful(q, k, v, log_g, beta, S0):
+    """LinearAttention of rule gated_delta with a decay for each key."""
+    return attended(evaluated, "gated_delta", q, k, v, log_g, beta, S0)
+
+
+@implements(
+    "kimi_delta_rule_stateful",
+    layout=f"{PLAIN}, b l g h n, b l g h, {STATE} -> {OUTPUT}, {STATE}",
+    only=short,
+    **F4,
+)
+def kimi_delta_defined(q, k, v, log_g, beta, S0):
+    """The function that defines LinearAttention, rule gated_delta, a decay for each key."""
+    return attended(defined, "gated_delta", q, k, v, log_g, beta, S0)
+
+
+@implements("delta_rule_stateful", layout=f"{PLAIN}, b l g h, {STATE} -> {OUTPUT}, {STATE}", **F4)
+def delta_stateful(q, k, v, beta, S0):
+    """LinearAttention of rule delta."""
+    return attended(evaluated, "delta", q, k, v, None, beta, S0)
+
+
+@implements(
+    "delta_rule_stateful",
+    layout=f"{PLAIN}, b l g h, {STATE} -> {OUTPUT}, {STATE}",
+    only=short,
+    **F4,
+)
+def delta_defined(q, k, v, beta, S0):
+    """The function that defines LinearAttention, rule delta."""
+    return attended(defined, "delta", q, k, v, None, beta, S0)
+
+
+@implements(
+    "gated_linear_recurrence_stateful",
+    layout=f"{PLAIN}, b l g h n, {STATE} -> {OUTPUT}, {STATE}",
+    **F4,
+)
+def gated_stateful(q, k, v, log_g, S0):
+    """LinearAttention of rule gated with a decay for each key."""
+    return attended(evaluated, "gated", q, k, v, log_g, None, S0)
+
+
+@implements(
+    "gated_linear_recurrence_stateful",
+    layout=f"{PLAIN}, b l g h n, {STATE} -> {OUTPUT}, {STATE}",
+    only=short,
+    **F4,
+)
+def gated_defined(q, k, v, log_g, S0):
+    """The function that defines LinearAttention, rule gated."""
+    return attended(defined, "gated", q, k, v, log_g, None, S0)
+
+
+@implements(
+    "ssd_recurrent_stateful",
+    layout=f"{SSD}, {TRANSPOSED} -> {OUTPUT}, {TRANSPOSED}",
+    **F4,
+)
+def gated_heads_stateful(x, log_a, B, C, S0):
+    """LinearAttention of rule gated with a decay for each head: Mamba-2's recurrence."""
+    y, S = attended(evaluated, "gated", C, B, x, log_a, None, S0.swapaxes(-1, -2))
+    return y, S.swapaxes(-1, -2)
+
+
+@implements(
+    "gated_linear_recurrence_stateful",
+    layout=f"{PLAIN}, b l g h n, {STATE} -> {OUTPUT}, {STATE}",
+    only=ungated,
+    **F4,
+)
+def linear_stateful(q, k, v, log_g, S0):
+    """LinearAttention of rule linear, for cases without decays."""
+    del log_g
+    return attended(evaluated, "linear", q, k, v, None, None, S0)
+
+
+@implements("causal_conv1d_stateful", layout=CONVOLVED, **F4)
+def convolution_stateful(u, k, bias, s0):
+    """CausalConvWithState with SiLU."""
+    return convolved(evaluated, u, k, bias, s0)
+
+
+@implements("causal_conv1d_stateful", layout=CONVOLVED, only=short, **F4)
+def convolution_defined(u, k, bias, s0):
+    """The function that defines CausalConvWithState, with SiLU."""
+    return convolved(defined, u, k, bias, s0)
+
+
+@implements("short_convolution_stateful", layout="b d l, d t, b d t -> b d l, b d t", **F4)
+def plain_convolution_stateful(u, k, s0):
+    """CausalConvWithState without bias and activation."""
+    return convolved(evaluated, u, k, None, s0, "none")
