@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false
-"""Mamba's references of Mamba-2, with which its own tests compare its Triton kernels.
+"""Mamba's references of Mamba-2 in PyTorch, which stand beside its Triton kernels.
 
 The chunked scan and its three parts, the scan step by step, one step with heads, and the norm. They
 call two functions of CUDA extensions, in whose place stand the reference of the one, and no
