@@ -7,6 +7,7 @@ the convolution have t - 1 inputs: the first of ours is added. Taps are in rever
 """
 
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,11 @@ def defined(operator: str, feeds, **attributes):
     return ReferenceEvaluator(body).run(None, feeds, attributes={})
 
 
+def packed(x):
+    """Heads beside each other: three axes."""
+    return x.reshape(*x.shape[:2], prod(x.shape[2:]))
+
+
 def attended(run, rule, q, k, v, log_g=None, beta=None, S0=None, *, readers=1, scale=1.0):
     """Outputs and the last state: keys for each head of the values, `readers` queries for each.
 
@@ -70,13 +76,13 @@ def attended(run, rule, q, k, v, log_g=None, beta=None, S0=None, *, readers=1, s
     (b, l, g, n), (h, p) = q.shape, v.shape[-2:]
     q, k = (np.repeat(x[:, :, :, None], h, 3) for x in (q, k))
     q = np.stack([*[-q] * (readers - 1), q], 4)
-    feeds = {"query": q.reshape(b, l, -1), "key": k.reshape(b, l, -1), "value": v.reshape(b, l, -1)}
+    feeds = {"query": packed(q), "key": packed(k), "value": packed(v)}
     if S0 is not None:
         feeds["past_state"] = S0.reshape(b, g * h, n, p)
     if log_g is not None:
-        feeds["decay"] = log_g.reshape(b, l, -1)
+        feeds["decay"] = packed(log_g)
     if beta is not None:
-        feeds["beta"] = beta.reshape(b, l, -1)
+        feeds["beta"] = packed(beta)
     heads = {"q_num_heads": g * h * readers, "kv_num_heads": g * h}
     y, S = run("LinearAttention", feeds, update_rule=rule, scale=scale, **heads)
     return y.reshape(b, l, g, h, readers, p)[..., -1, :], S.reshape(b, g, h, n, p)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from refssm import mamba2_step
 from refssm._declaration.adapted import adapted
 from refssm.adapters import (
     base_2,
@@ -103,6 +104,17 @@ def test_each_convention_is_named_in_words_with_its_adapter(wanted):
     assert f"  another convention: {words}" in text([failed])
     told = json.loads(document([failed], 0, "quick"))["results"][0]
     assert told["convention"] == failed.convention
+
+
+def test_an_only_that_refuses_the_shapes_of_a_convention_ends_no_run():
+    def decayed_twice(x, dt, A, B, C, D, z, dt_bias, S, *, dt_min, dt_max):
+        given = (x, dt, 2 * A, B, C, D, z, dt_bias, S)
+        return mamba2_step(*given, dt_min=dt_min, dt_max=dt_max)
+
+    declaration = Declaration("mamba2_step", only=lambda case: {**case, "dt_min": 0.0})
+    how = {"checks": ("value",), "types": ("float32",), "profile": "quick"}
+    session = session_of("mamba2_step", decayed_twice, None, declaration, **how)
+    assert [r.verdict for r in results_of(session)] == ["wrong"]
 
 
 @pytest.mark.long
