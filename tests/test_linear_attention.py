@@ -254,7 +254,7 @@ def test_a_step_in_whole_vectors_is_the_step_one_by_one(p, turned):
     q, k = rng.standard_normal((2, 5)).astype(np.float32)
     v, S = rng.standard_normal(p).astype(np.float32), rng.standard_normal((5, p))
     S = S.astype(np.float32, order="F" if turned else "C")
-    given = q, unit_keys(k), v, np.full(5, -0.5, np.float32), np.float32(0.75), S
+    given = q, unit_keys(k), v, np.full(5, -0.5, np.float32), np.full((), 0.75, np.float32), S
     step = KIMI.operators[-1]
     assert step.name == "kimi_delta_step"
     assert judge(step, step.implementation("jit"), *given).grade == "A"

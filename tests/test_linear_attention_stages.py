@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import refssm
-from refssm.catalog import named
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.judging.expected import expect, unit_roundoff
 from refssm.domains import writes_of_states
@@ -69,7 +69,7 @@ def test_the_keyed_stages_one_after_the_other_are_the_kimi_delta_rule_exactly(ch
 
 @pytest.mark.parametrize("stage", ["products", "writes", "states", "outputs"])
 def test_a_keyed_stage_with_the_same_gate_for_all_keys_is_the_one_of_heads(stage):
-    op, keyed = (named(f"chunk_{stage}{kind}") for kind in ("", "_keyed"))
+    op, keyed = (operator_named(f"chunk_{stage}{kind}") for kind in ("", "_keyed"))
     arrays = ordinary_case(op, "float64").arrays
     n = arrays[0].shape[-1]
     place = [*op.inputs].index("g")
@@ -173,6 +173,7 @@ def test_chunks_without_steps_and_no_chunks_keep_the_state():
 def test_short_rows_keep_the_state_bounded_over_many_chunks(rng):
     m, l, n = 200, 4, 3
     k = np.ones((m, l, n)) / np.sqrt(n)
+    assert writes_of_states.fit is not None
     w = writes_of_states.fit(-k)  # the worst rows: each chunk adds to what is there
     zero = np.zeros((m, l, 1))
     *_, last = refssm.chunk_states(k, w, zero, np.zeros((m, l)), np.ones((n, 1)))

@@ -1,4 +1,4 @@
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 """transformers' mixers of Mamba-2 without CUDA kernels: scan, step, norm and convolution in them.
 
 Mamba-2, Bamba, Zamba2, Nemotron-H, Granite 4 and Falcon-H1. `forward` of the first five is equal,

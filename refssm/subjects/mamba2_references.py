@@ -1,4 +1,4 @@
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 """Mamba's references of Mamba-2 in PyTorch, which stand beside its Triton kernels.
 
 The chunked scan and its three parts, the scan step by step, one step with heads, and the norm. They

@@ -1,4 +1,4 @@
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportCallIssue=false, reportAttributeAccessIssue=false
 """onnx's LinearAttention and CausalConvWithState: its reference evaluator, and their definitions.
 
 The evaluator has a program in NumPy for each. The standard defines each operator also as a function

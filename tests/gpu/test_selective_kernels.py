@@ -142,6 +142,7 @@ def test_of_groups_only_what_lacks_a_part_of_the_outer_axis_is_expanded_and_alon
     s = kernels.arguments(ScanArguments(u, dt, A, B, C, resets=resets), at_rest=True)
     assert (s.rows.outer, s.rows.inner) == (4, 9)
     assert s.given.B.size == s.given.C.size == B.size  # no copy for each channel
+    assert s.given.resets is not None
     assert s.given.resets.size == 4 * 40  # for each group, not for each channel
     assert s.given.A.size == 4 * 9 * 17
 

@@ -34,7 +34,7 @@ def _called(module: str, name: str, vjp: bool, *arrays, **statics):
         given = [found.adapter.give(a, kind) for a in run.entering(arrays, statics)]
         _, taken = run.outputs(given, statics)
     results = run.leaving(taken, arrays, statics)
-    return results if vjp or len(results) > 1 else results[0]
+    return results if vjp or len(results) != 1 else results[0]
 
 
 def in_libraries(family: str, names) -> list[Honest]:

@@ -1,10 +1,12 @@
 """Cases with a large output: as many steps as it needs, also where all pairs of steps are in it."""
 
 from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
+from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.conduct.resized import LARGE, LONGEST_OF_PAIRS, large
 from refssm.linear_attention import CHUNK_GATES, CHUNK_INVERSE, CHUNK_PRODUCTS, CHUNK_WRITES
@@ -13,7 +15,7 @@ from refssm.linear_attention import CHUNK_GATES, CHUNK_INVERSE, CHUNK_PRODUCTS, 
 def enlarged(op):
     """The ordinary case with a large output."""
     case = ordinary_case(op, "float32")
-    ((bigger, _),) = large(SimpleNamespace(op=op, between={}), case)
+    ((bigger, _),) = large(cast(Candidate, SimpleNamespace(op=op, between={})), case)
     return bigger
 
 

@@ -111,7 +111,7 @@ def test_an_only_that_refuses_the_shapes_of_a_convention_ends_no_run():
         given = (x, dt, 2 * A, B, C, D, z, dt_bias, S)
         return mamba2_step(*given, dt_min=dt_min, dt_max=dt_max)
 
-    declaration = Declaration("mamba2_step", only=lambda case: {**case, "dt_min": 0.0})
+    declaration = Declaration("mamba2_step", only=lambda case: {**case, "dt_min": np.zeros(())})
     how = {"checks": ("value",), "types": ("float32",), "profile": "quick"}
     session = session_of("mamba2_step", decayed_twice, None, declaration, **how)
     assert [r.verdict for r in results_of(session)] == ["wrong"]
@@ -248,7 +248,7 @@ def test_an_only_that_knows_no_transposed_state_leaves_the_verdict_alone():
         check(
             "gated_delta_step",
             off,
-            checks=["value"],
+            checks=("value",),
             dtypes=("float32",),
             only=dict,
             profile="quick",

@@ -193,7 +193,7 @@ def _wide(op):
             found = function(*(a.astype(wider) for a in args))
             found = found if isinstance(found, tuple) else (found,)
             narrow = tuple(np.asarray(y, kind) for y in found)
-            return narrow if len(narrow) > 1 else narrow[0]
+            return narrow if len(narrow) != 1 else narrow[0]
 
         return program
 

@@ -71,10 +71,10 @@ class CalledOnce:
         if sizes_of(op, _arguments(usual, self.vjp), arrays, statics).get(GROUPS, 1) > 1:
             self._lay_out(op, replace(layout, omitted=(GROUPS, *layout.omitted)), usual)
         else:
-            sides = (
-                [_of_one_group(axes) for axes in side] for side in (usual.inputs, usual.outputs)
+            inputs, outputs = (
+                tuple(map(_of_one_group, side)) for side in (usual.inputs, usual.outputs)
             )
-            self._lay_out(self.op, layout, Layout(*map(tuple, sides)))
+            self._lay_out(self.op, layout, Layout(inputs, outputs))
 
     def entering(self, arrays, statics) -> list[np.ndarray]:
         """The arguments in the author's layout, preceded by the axes that are looped over."""
