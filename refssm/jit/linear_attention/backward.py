@@ -44,6 +44,7 @@ from refssm.jit.linear_attention.forward import (
     piece_end,
     piece_of,
     prepared,
+    products_of,
     read,
     written,
 )
@@ -237,12 +238,17 @@ def _given(dq, dk, dv, dlog_g, dbeta, corrected, rows, p, n, work, more):
 
 
 @gufunc(
-    "(l,p),(n,p),(l,n),(l,n),(l,p),(l,m),(o,b),(n,p),(l)->(l,n),(l,n),(l,p),(l,m),(o,b),(n,p),()",
-    flag=8,
+    "(l,p),(n,p),(l,n),(l,n),(l,p),(l,m),(o,b),(l,c),(l,c),(n,p),(l)"
+    "->(l,n),(l,n),(l,p),(l,m),(o,b),(n,p),()",
+    flag=10,
     kinds=REAL,
 )
-def pieces_back(dy, dS, q, k, v, log_g, beta, S0, resets, dq, dk, dv, dlog_g, dbeta, dS0, finite):
-    """All gradients, and whether they are finite; `beta` is a row of l numbers, or of none."""
+def pieces_back(
+    dy, dS, q, k, v, log_g, beta, KK, QK, S0, resets,
+    dq, dk, dv, dlog_g, dbeta, dS0, finite,
+):  # fmt: skip
+    """All gradients, and whether they are finite; `beta` is a row of l numbers, or of none; `KK` and
+    `QK` as in `scan_pieces`."""
     (length, p), n, lanes = v.shape, k.shape[1], lanes_of(matrix(k))
     p, n, zero, checked = padded(p, lanes), padded(n, lanes), v.dtype.type(0), v.dtype.type(0)
     width, size, corrected = max(p, n, CHUNK) + lanes, v.itemsize, beta.size > 0
@@ -274,7 +280,7 @@ def pieces_back(dy, dS, q, k, v, log_g, beta, S0, resets, dq, dk, dv, dlog_g, db
             cleared(S)
         if stop < length:
             rows = padded(count, lanes)
-            _read_at(start, count, q, k, v, log_g, beta, begins, rows, work, n, p)
+            _read_at(start, count, q, k, v, log_g, beta, KK, QK, begins, rows, work, n, p)
             written(S, corrected, rows, p, n, work)
             moved(after, ones, S)
             advanced(after, rows, p, n, work)
@@ -286,7 +292,7 @@ def pieces_back(dy, dS, q, k, v, log_g, beta, S0, resets, dq, dk, dv, dlog_g, db
             start -= 1
         count, begins, S = stop - start, resets[start], block(states, at * n, 0, n, p)
         rows = padded(count, lanes)
-        _read_at(start, count, q, k, v, log_g, beta, begins, rows, work, n, p)
+        _read_at(start, count, q, k, v, log_g, beta, KK, QK, begins, rows, work, n, p)
         written(S, corrected, rows, p, n, work)
         moved(block(more, IN_Y, 0, rows, p), ones, piece_of(matrix(dy), start, count))
         _of_writings(G, corrected, rows, p, n, work, more)
@@ -304,9 +310,10 @@ def pieces_back(dy, dS, q, k, v, log_g, beta, S0, resets, dq, dk, dv, dlog_g, db
 
 
 @part
-def _read_at(start, count, q, k, v, log_g, beta, begins, rows, work, n, p):
+def _read_at(start, count, q, k, v, log_g, beta, KK, QK, begins, rows, work, n, p):
     """`read` for the piece from `start` on."""
     given = piece_of(matrix(q), start, count), piece_of(matrix(k), start, count)
     of_v, of_g = piece_of(matrix(v), start, count), piece_of(matrix(log_g), start, count)
     of_beta = block(matrix(beta), 0, start, 1, count if beta.size > 0 else 0)
-    read(*given, of_v, of_g, of_beta, begins, rows, work, n, p)
+    scored = products_of(matrix(KK), start, count), products_of(matrix(QK), start, count)
+    read(*given, of_v, of_g, of_beta, *scored, begins, rows, work, n, p)

@@ -11,6 +11,8 @@ from refssm.jit._compiling.mirror import mirror
 from refssm.jit.linear_attention.backward import pieces_back
 from refssm.jit.linear_attention.forward import scan_pieces
 from refssm.jit.linear_attention.mirrors import kernels_of
+from refssm.jit.linear_attention.weights import CHUNK
+from refssm.jit.ssd.forward import products
 from refssm.linear_attention.chunked import (
     DELTA_CHUNKED,
     GATED_DELTA_CHUNKED,
@@ -35,7 +37,7 @@ class _Pieces:
         del chunk
         given, start, begun = self._completed(arguments, S0, resets)
         if _long(given):
-            y, S, finite = scan_pieces(*given, start, begun)
+            y, S, finite = scan_pieces(*given, *self._products(given), start, begun)
             if finite.all():
                 return y, S
         return self.steps.run(arguments, S0, resets)
@@ -56,10 +58,14 @@ class _Pieces:
         l, states, found = dy.shape[-2], [S], []
         windows = [slice(first, first + SPAN) for first in range(0, l, SPAN)]
         for w in windows[:-1]:
-            states.append(scan_pieces(*_cut(given, w), states[-1], resets[..., w])[1])
+            part = _cut(given, w)
+            scored = self._products(part)
+            states.append(scan_pieces(*part, *scored, states[-1], resets[..., w])[1])
         every = True
         for w, S in zip(windows[::-1], states[::-1], strict=True):
-            results = pieces_back(dy[..., w, :], dS, *_cut(given, w), S, resets[..., w])
+            part = _cut(given, w)
+            scored = self._products(part)
+            results = pieces_back(dy[..., w, :], dS, *part, *scored, S, resets[..., w])
             *parts, dS, finite = results
             found.append(parts)
             every = every and finite.all()
@@ -76,6 +82,15 @@ class _Pieces:
     def _in_rows(self, found):
         """The gradients of β as columns."""
         return [(*parts[:-1], np.swapaxes(parts[-1], -1, -2)) for parts in found]
+
+    def _products(self, given):
+        """K Kᵀ and Q Kᵀ of each chunk, once for all heads that share keys and queries; nothing
+        where each key has its gate, for that enters the sums."""
+        q, k, *_ = given
+        if self.keyed:
+            nothing = np.zeros_like(k, shape=(k.shape[-2], 0))
+            return nothing, nothing
+        return products(k, k, CHUNK), products(k, q, CHUNK)
 
     def _completed(self, arguments, S0, resets):
         """The kernels' arguments, the first state and the resets."""

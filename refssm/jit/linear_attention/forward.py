@@ -79,7 +79,7 @@ def prepared(work):
 
 
 @part
-def read(q, k, v, log_g, beta, begins, rows, work, n, p):
+def read(q, k, v, log_g, beta, KK, QK, begins, rows, work, n, p):
     """The arguments of a piece in `work`, their decays and scores, and β in a row.
 
     Without numbers in `beta` nothing is corrected."""
@@ -98,7 +98,7 @@ def read(q, k, v, log_g, beta, begins, rows, work, n, p):
     weighted(block(work, OF_K, 0, rows, n), E, K)
     weighted(block(work, OF_END, 0, rows, n), F, K)
     weighted(block(work, OF_Q, 0, rows, n), E, block(work, IN_Q, 0, rows, n))
-    scores(log_g.columns == 1, corrected, rows, n, work)
+    scores(KK, QK, corrected, rows, n, work)
 
 
 @part
@@ -166,9 +166,20 @@ def piece_of(X, start, count):
     return block(X, start, 0, count, X.columns)
 
 
-@gufunc("(l,n),(l,n),(l,p),(l,m),(o,b),(n,p),(l)->(l,p),(n,p),()", flag=6, kinds=REAL)
-def scan_pieces(q, k, v, log_g, beta, S0, resets, y, S_last, finite):
-    """All outputs, the last state, and whether all are finite; `beta` has l numbers or none."""
+@part
+def products_of(X, start, count):
+    """The products of a piece, of those that the caller computed; without columns if X is."""
+    return block(X, start, start % CHUNK, count, min(count, X.columns))
+
+
+@gufunc(
+    "(l,n),(l,n),(l,p),(l,m),(o,b),(l,c),(l,c),(n,p),(l)->(l,p),(n,p),()", flag=8, kinds=REAL
+)
+def scan_pieces(q, k, v, log_g, beta, KK, QK, S0, resets, y, S_last, finite):
+    """All outputs, the last state, and whether all are finite; `beta` has l numbers or none.
+
+    KK[i, j] is k_i · k_j for the j-th step since the last multiple of CHUNK, QK[i, j] is
+    q_i · k_j; they have no columns where each key has its gate."""
     (length, p), n, lanes = v.shape, k.shape[1], lanes_of(matrix(k))
     p, n, zero, checked = padded(p, lanes), padded(n, lanes), v.dtype.type(0), v.dtype.type(0)
     # one vector more: rows a power of two apart would share few lines of a cache
@@ -188,7 +199,8 @@ def scan_pieces(q, k, v, log_g, beta, S0, resets, y, S_last, finite):
         piece = piece_of(matrix(q), start, count), piece_of(matrix(k), start, count)
         of_v, of_g = piece_of(matrix(v), start, count), piece_of(matrix(log_g), start, count)
         of_beta = block(matrix(beta), 0, start, 1, count if corrected else 0)
-        read(*piece, of_v, of_g, of_beta, begins, rows, work, n, p)
+        scored = products_of(matrix(KK), start, count), products_of(matrix(QK), start, count)
+        read(*piece, of_v, of_g, of_beta, *scored, begins, rows, work, n, p)
         written(S, corrected, rows, p, n, work)
         checked += _outputs(piece_of(matrix(y), start, count), S, rows, p, n, work)
         advanced(S, rows, p, n, work)

@@ -2,8 +2,8 @@
 
     A_ij = Σ_n k_in k_jn D_ijn, i > j,    P_ij = Σ_n q_in k_jn D_ijn, i ≥ j,    D_ij = a_{j+1} … a_i
 
-with a = e^{log_g}. One decay a head: the products K Kᵀ and Q Kᵀ, times D. A decay for each key: the
-chunk is halved again and again. For j before a place r and i from r on, D_ij is a product of two,
+with a = e^{log_g}. One decay a head: the products K Kᵀ and Q Kᵀ, which heads share, times D. A decay for
+each key: the chunk is halved again and again. For j before a place r and i from r on, D_ij is a product of two,
 D_ir and D_rj, and the scores are one matrix product of rows that have decayed from and to r. Pairs
 inside blocks of LEAF steps are left, and done one by one. Products of decays, none of which is
 above 1, do not overflow; sums of log_g would have to be subtracted.
@@ -20,6 +20,7 @@ from refssm.jit._vectors.matrix import (
     put,
     put_lanes,
     repeated,
+    turned,
     zeros,
 )
 from refssm.jit.ssd.tiles import moved, multiplied, transposed
@@ -38,14 +39,13 @@ FREE = 16 * CHUNK + 8  # from here on as many rows as a key or a value has numbe
 def decays(log_g, begins, rows, n, work):
     """DECAY: a_i; FROM: a_0 … a_i, 0 where a sequence begins; TO: a_{j+1} … a_last; LAST."""
     plain()
-    moved(block(work, DECAY, 0, rows, n), repeated(work, ONE, 0), log_g)
-    for i in range(rows):
-        if log_g.columns == 1 and i < log_g.rows:
-            g = number(log_g, i, 0)
-            for c in range(n):
-                put(work, DECAY + i, c, g)
-        for c in range(0, n, lanes_of(work)):
-            put_lanes(work, DECAY + i, c, exponential.exp(lanes_at(work, DECAY + i, c)))
+    if log_g.columns == 1:
+        _one_decay(log_g, rows, n, work)
+    else:
+        moved(block(work, DECAY, 0, rows, n), repeated(work, ONE, 0), log_g)
+        for i in range(rows):
+            for c in range(0, n, lanes_of(work)):
+                put_lanes(work, DECAY + i, c, exponential.exp(lanes_at(work, DECAY + i, c)))
     if begins:
         moved(block(work, DECAY, 0, 1, n), repeated(work, ZERO, 0), block(work, ONE, 0, 1, n))
     for c in range(0, n, lanes_of(work)):
@@ -61,13 +61,27 @@ def decays(log_g, begins, rows, n, work):
 
 
 @part
-def scores(one, corrected, rows, n, work):
+def _one_decay(log_g, rows, n, work):
+    """DECAY where a step has one decay for all keys: as many exponentials as there are steps."""
+    plain()
+    moved(block(work, IN_N, 0, 1, rows), repeated(work, ONE, 0), turned(log_g))
+    for c in range(0, rows, lanes_of(work)):
+        put_lanes(work, IN_N, c, exponential.exp(lanes_at(work, IN_N, c)))
+    for i in range(rows):
+        a = number(work, IN_N, i)
+        for c in range(0, n, lanes_of(work)):
+            put_lanes(work, DECAY + i, c, a * lanes_at(work, ONE, c))
+
+
+@part
+def scores(KK, QK, corrected, rows, n, work):
     """IN_A and IN_P: entries above the diagonals are 0 in blocks of LEAF, others are not written.
 
-    `one`: one decay for all keys. Without `corrected` there is no A."""
+    `KK`, `QK`: K Kᵀ and Q Kᵀ, where there is one decay for all keys, else without columns.
+    Without `corrected` there is no A."""
     plain()
-    if one:
-        _scores_of_one(corrected, rows, n, work)
+    if KK.columns > 0:
+        _scores_of_one(KK, QK, rows, work)
         return
     for s in range(0, rows, LEAF):
         _leaf(s, min(LEAF, rows - s), corrected, n, work)
@@ -79,16 +93,11 @@ def scores(one, corrected, rows, n, work):
 
 
 @part
-def _scores_of_one(corrected, rows, n, work):
+def _scores_of_one(KK, QK, rows, work):
     """D times products of keys, and of queries and keys."""
     plain()
-    ones, zero = repeated(work, ONE, 0), repeated(work, ZERO, 0)
-    K, Q = block(work, IN_K, 0, rows, n), block(work, IN_Q, 0, rows, n)
-    KT = block(work, FREE, 0, n, rows)
-    transposed(KT, K)
-    if corrected:
-        multiplied(block(work, IN_A, 0, rows, rows), ones, zero, K, KT)
-    multiplied(block(work, IN_P, 0, rows, rows), ones, zero, Q, KT)
+    moved(block(work, IN_A, 0, rows, rows), repeated(work, ONE, 0), KK)
+    moved(block(work, IN_P, 0, rows, rows), repeated(work, ONE, 0), QK)
     for c in range(0, rows, lanes_of(work)):
         put_lanes(work, IN_N, c, zeros(work))
     for i in range(rows):
@@ -99,8 +108,7 @@ def _scores_of_one(corrected, rows, n, work):
         for c in range(0, rows, lanes_of(work)):
             D = lanes_at(work, IN_N, c)
             put_lanes(work, IN_P + i, c, D * lanes_at(work, IN_P + i, c))
-            if corrected:
-                put_lanes(work, IN_A + i, c, D * lanes_at(work, IN_A + i, c))
+            put_lanes(work, IN_A + i, c, D * lanes_at(work, IN_A + i, c))
         put(work, IN_A + i, i, 0.0)
 
 

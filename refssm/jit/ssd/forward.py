@@ -139,15 +139,15 @@ def scan_pieces(x, log_a, B, C, products, S0, resets, y, S_last, finite):
     held(memory)
 
 
-def products(B, C):
-    """[i, j] is C_i · B_j for the j-th step since the last multiple of CHUNK before i."""
+def products(B, C, chunk=CHUNK):
+    """[i, j] is C_i · B_j for the j-th step since the last multiple of `chunk` before i."""
     l, n = B.shape[-2:]
-    whole, batch = l - l % CHUNK, np.broadcast_shapes(B.shape[:-2], C.shape[:-2])
-    Y = np.zeros((*batch, l, CHUNK), np.result_type(B, C))
+    whole, batch = l - l % chunk, np.broadcast_shapes(B.shape[:-2], C.shape[:-2])
+    Y = np.zeros((*batch, l, chunk), np.result_type(B, C))
     if whole:
         left, right = (
-            c[..., :whole, :].reshape(*c.shape[:-2], whole // CHUNK, CHUNK, n) for c in (C, B)
+            c[..., :whole, :].reshape(*c.shape[:-2], whole // chunk, chunk, n) for c in (C, B)
         )
-        Y[..., :whole, :] = (left @ right.mT).reshape(*batch, whole, CHUNK)
+        Y[..., :whole, :] = (left @ right.mT).reshape(*batch, whole, chunk)
     Y[..., whole:, : l - whole] = C[..., whole:, :] @ B[..., whole:, :].mT
     return Y
