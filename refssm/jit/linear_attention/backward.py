@@ -256,13 +256,12 @@ def pieces_back(
     pieces = 2
     for t in range(length):
         pieces += resets[t] or t % CHUNK == 0
-    memory = np.empty(
-        ((pieces + 1) * n * p + (height + further) * width) * size + 4 * BYTES, np.uint8
-    )
-    states = memory_of(memory, 0, pieces * n, p, zero)
-    G = memory_of(memory, pieces * n * p * size + BYTES, n, p, zero)
-    work = memory_of(memory, (pieces + 1) * n * p * size + 2 * BYTES, height, width, zero)
-    place = ((pieces + 1) * n * p + height * width) * size + 3 * BYTES
+    every = (pieces + 1) * n + height + further
+    memory = np.empty(every * width * size + 3 * BYTES, np.uint8)
+    states = memory_of(memory, 0, pieces * n, width, zero)
+    G = block(memory_of(memory, pieces * n * width * size, n, width, zero), 0, 0, n, p)
+    work = memory_of(memory, (pieces + 1) * n * width * size + BYTES, height, width, zero)
+    place = ((pieces + 1) * n + height) * width * size + 2 * BYTES
     more = memory_of(memory, place, further, width, zero)
     prepared(work)
     cleared(more)

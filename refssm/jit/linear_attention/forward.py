@@ -184,9 +184,9 @@ def scan_pieces(q, k, v, log_g, beta, KK, QK, S0, resets, y, S_last, finite):
     p, n, zero, checked = padded(p, lanes), padded(n, lanes), v.dtype.type(0), v.dtype.type(0)
     # one vector more: rows a power of two apart would share few lines of a cache
     width, height, size = max(p, n, CHUNK) + lanes, FREE + max(p, n), v.itemsize
-    memory = np.empty((n * p + height * width) * size + 2 * BYTES, np.uint8)
-    S = memory_of(memory, 0, n, p, zero)
-    work = memory_of(memory, n * p * size + BYTES, height, width, zero)
+    memory = np.empty((n + height) * width * size + 2 * BYTES, np.uint8)
+    S = block(memory_of(memory, 0, n, width, zero), 0, 0, n, p)
+    work = memory_of(memory, n * width * size + BYTES, height, width, zero)
     prepared(work)
     moved(S, repeated(work, ONE, 0), matrix(S0))
     start, corrected = 0, beta.size > 0
