@@ -12,7 +12,7 @@ part of Σ_n k_in k_jn D_ijn dA_ij and Σ_n q_in k_jn D_ijn dP_ij to log_g_t for
 before the piece to all up to i, and the state after it to all from j on: sums over later i and
 earlier j, in which no two sums are subtracted.
 
-The states before pieces are kept for SPAN steps at a time (`kernels`).
+The states before pieces and the errors Z are kept for SPAN steps at a time (`chunked`).
 """
 
 # pyright: reportCallIssue=false
@@ -46,6 +46,7 @@ from refssm.jit.linear_attention.forward import (
     prepared,
     products_of,
     read,
+    weighed,
     written,
 )
 from refssm.jit.linear_attention.pairs import (
@@ -133,8 +134,9 @@ def _substituted(r, rows, p, work, more):
 
 
 @part
-def _of_scores(corrected, rows, p, work, more):
-    """DP = dY Uᵀ for i ≥ j, and DA = −R Uᵀ for i > j; 0 elsewhere."""
+def _of_scores(one, corrected, rows, p, work, more):
+    """DP = dY Uᵀ for i ≥ j, and DA = −R Uᵀ for i > j; 0 elsewhere. `one`: one decay for all keys;
+    DA is R Uᵀ then, and `pairs_back` multiplies both by weights that are 0 elsewhere."""
     plain()
     ones, zero = repeated(work, ONE, 0), repeated(work, ZERO, 0)
     UT = block(more, LOOSE, 0, p, rows)
@@ -142,6 +144,8 @@ def _of_scores(corrected, rows, p, work, more):
     multiplied(block(more, DP, 0, rows, rows), ones, zero, block(more, IN_Y, 0, rows, p), UT)
     if corrected:
         multiplied(block(more, DA, 0, rows, rows), ones, zero, block(more, IN_R, 0, rows, p), UT)
+    if one:
+        return
     for i in range(rows):
         for j in range(i + 1, rows):
             put(more, DP + i, j, 0.0)
@@ -177,10 +181,7 @@ def _through_states(S, G, corrected, rows, p, n, work, more):
     last = turned(block(work, LAST, 0, 1, n))
     multiplied(G, last, G, turned(block(work, OF_Q, 0, rows, n)), block(more, IN_Y, 0, rows, p))
     if corrected:
-        for i in range(rows):
-            for c in range(0, n, lanes_of(work)):
-                put_lanes(work, IN_N + i, c, -1.0 * lanes_at(work, OF_K + i, c))
-        KT = turned(block(work, IN_N, 0, rows, n))
+        KT = turned(block(work, OF_K, 0, rows, n))
         multiplied(G, turned(block(work, ONE, 0, 1, n)), G, KT, block(more, IN_R, 0, rows, p))
 
 
@@ -256,13 +257,16 @@ def pieces_back(
     pieces = 2
     for t in range(length):
         pieces += resets[t] or t % CHUNK == 0
-    every = (pieces + 1) * n + height + further
-    memory = np.empty(every * width * size + 3 * BYTES, np.uint8)
+    one, kept = log_g.shape[1] == 1, length if corrected else 0
+    every = (pieces + 1) * n + height + further + kept
+    memory = np.empty(every * width * size + 4 * BYTES, np.uint8)
     states = memory_of(memory, 0, pieces * n, width, zero)
     G = block(memory_of(memory, pieces * n * width * size, n, width, zero), 0, 0, n, p)
     work = memory_of(memory, (pieces + 1) * n * width * size + BYTES, height, width, zero)
     place = ((pieces + 1) * n + height) * width * size + 2 * BYTES
     more = memory_of(memory, place, further, width, zero)
+    place += further * width * size + BYTES
+    errors = memory_of(memory, place, kept, width, zero)
     prepared(work)
     cleared(more)
     ones, start, at = repeated(work, ONE, 0), 0, 0
@@ -281,6 +285,8 @@ def pieces_back(
             rows = padded(count, lanes)
             _read_at(start, count, q, k, v, log_g, beta, KK, QK, begins, rows, work, n, p)
             written(S, corrected, rows, p, n, work)
+            if corrected:
+                moved(block(errors, start, 0, count, p), ones, block(work, IN_Z, 0, count, p))
             moved(after, ones, S)
             advanced(after, rows, p, n, work)
         start, at = stop, at + 1
@@ -292,12 +298,16 @@ def pieces_back(
         count, begins, S = stop - start, resets[start], block(states, at * n, 0, n, p)
         rows = padded(count, lanes)
         _read_at(start, count, q, k, v, log_g, beta, KK, QK, begins, rows, work, n, p)
-        written(S, corrected, rows, p, n, work)
+        if corrected and stop < length:
+            moved(block(work, IN_Z, 0, rows, p), ones, block(errors, start, 0, count, p))
+            weighed(corrected, rows, p, work)
+        else:
+            written(S, corrected, rows, p, n, work)
         moved(block(more, IN_Y, 0, rows, p), ones, piece_of(matrix(dy), start, count))
         _of_writings(G, corrected, rows, p, n, work, more)
-        _of_scores(corrected, rows, p, work, more)
+        _of_scores(one, corrected, rows, p, work, more)
         _through_states(S, G, corrected, rows, p, n, work, more)
-        pairs_back(log_g.shape[1] == 1, corrected, rows, n, work, more)
+        pairs_back(one, corrected, rows, n, work, more)
         of_beta = block(matrix(dbeta), 0, start, 1, count if corrected else 0)
         of_q, of_k = piece_of(matrix(dq), start, count), piece_of(matrix(dk), start, count)
         of_v, of_g = piece_of(matrix(dv), start, count), piece_of(matrix(dlog_g), start, count)

@@ -7,6 +7,7 @@ not finite, and for few steps, the kernels of the recurrence take one step after
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each
+from refssm.jit._compiling.gufunc import joined
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit.linear_attention.backward import pieces_back
 from refssm.jit.linear_attention.forward import scan_pieces
@@ -69,9 +70,8 @@ class _Pieces:
             *parts, dS, finite = results
             found.append(parts)
             every = every and finite.all()
-        parts = [
-            np.concatenate(part[::-1], axis=-2) for part in zip(*self._in_rows(found), strict=True)
-        ]
+        found = self._in_rows(found)
+        parts = found[0] if len(found) == 1 else joined(found, -2)
         told = dict(zip(("q", "k", "v", "log_g", "beta"), parts, strict=True))
         told = {name: told[name] for name in self.names}
         for name in ("beta",) if self.keyed else ("log_g", "beta"):

@@ -55,7 +55,7 @@ from refssm.jit.linear_attention.weights import (
     decays,
     scores,
 )
-from refssm.jit.ssd.tiles import ROWS, cleared, moved, multiplied, nothing, padded, weighted
+from refssm.jit.ssd.tiles import ROWS, cleared, moved, multiplied, nothing, padded
 
 REAL = ("f4", "f8")
 
@@ -90,14 +90,12 @@ def read(q, k, v, log_g, beta, KK, QK, begins, rows, work, n, p):
     moved(block(work, IN_Z, 0, rows, p), ones, v)
     moved(block(work, BETA, 0, 1, CHUNK), ones, beta)
     decays(log_g, begins, rows, n, work)
-    E, F, K = (
-        block(work, FROM, 0, rows, n),
-        block(work, TO, 0, rows, n),
-        block(work, IN_K, 0, rows, n),
-    )
-    weighted(block(work, OF_K, 0, rows, n), E, K)
-    weighted(block(work, OF_END, 0, rows, n), F, K)
-    weighted(block(work, OF_Q, 0, rows, n), E, block(work, IN_Q, 0, rows, n))
+    for i in range(rows):
+        for c in range(0, n, lanes_of(work)):
+            E, K = lanes_at(work, FROM + i, c), lanes_at(work, IN_K + i, c)
+            put_lanes(work, OF_K + i, c, -1.0 * E * K)
+            put_lanes(work, OF_END + i, c, lanes_at(work, TO + i, c) * K)
+            put_lanes(work, OF_Q + i, c, E * lanes_at(work, IN_Q + i, c))
     scores(KK, QK, corrected, rows, n, work)
 
 
@@ -107,19 +105,25 @@ def written(S, corrected, rows, p, n, work):
     plain()
     ones, Z = repeated(work, ONE, 0), block(work, IN_Z, 0, rows, p)
     if corrected:
-        for i in range(rows):  # −E∘K, and −A β
-            for c in range(0, n, lanes_of(work)):
-                put_lanes(work, IN_N + i, c, -1.0 * lanes_at(work, OF_K + i, c))
-        multiplied(Z, ones, Z, block(work, IN_N, 0, rows, n), S)
-        for i in range(rows):
+        multiplied(Z, ones, Z, block(work, OF_K, 0, rows, n), S)
+        for i in range(rows):  # −A β
             for c in range(0, rows, lanes_of(work)):
                 minus = -1.0 * lanes_at(work, IN_A + i, c)
                 put_lanes(work, IN_N + i, c, minus * lanes_at(work, BETA, c))
         for r in range(0, rows, ROWS):
             _substituted(r, p, work)
-        moved(block(work, IN_U, 0, rows, p), turned(block(work, BETA, 0, 1, rows)), Z)
+    weighed(corrected, rows, p, work)
+
+
+@part
+def weighed(corrected, rows, p, work):
+    """IN_U: what the steps write, from their errors."""
+    plain()
+    U, Z = block(work, IN_U, 0, rows, p), block(work, IN_Z, 0, rows, p)
+    if corrected:
+        moved(U, turned(block(work, BETA, 0, 1, rows)), Z)
     else:
-        moved(block(work, IN_U, 0, rows, p), ones, Z)
+        moved(U, repeated(work, ONE, 0), Z)
 
 
 @part

@@ -6,7 +6,7 @@ those of the earlier steps.
 """
 
 from refssm.jit._compiling.parts import part
-from refssm.jit._vectors.lanes import plain, times_plus
+from refssm.jit._vectors.lanes import plain, times_plus, total
 from refssm.jit._vectors.matrix import (
     block,
     lanes_at,
@@ -75,12 +75,13 @@ def _of_one(corrected, rows, n, work, more):
             D, dP, dA = (
                 lanes_at(work, IN_N, c),
                 lanes_at(more, DP + i, c),
-                lanes_at(more, DA + i, c),
+                -1.0 * lanes_at(more, DA + i, c),
             )
             of_q, of_k = lanes_at(work, IN_P + i, c) * dP, lanes_at(work, IN_A + i, c) * dA
             put_lanes(work, IN_A + i, c, of_q + of_k)
             put_lanes(more, DP + i, c, D * dP)
             put_lanes(more, DA + i, c, D * dA)
+        put(more, DA + i, i, 0.0)
     _crossing(rows, work, more)
     for i in range(0, rows, ROWS):
         K = block(work, IN_K, 0, i + ROWS, n)
@@ -104,10 +105,11 @@ def _crossing(rows, work, more):
         for c in range(0, rows, lanes_of(work)):
             later = lanes_at(work, IN_N, c) + lanes_at(work, IN_A + t, c)
             put_lanes(work, IN_N, c, later)
-        across = number(more, DG + t, 0)
-        for j in range(t):
-            across += number(work, IN_N, j)
-        put(more, DG + t, 0, across)
+        put(work, IN_N, t, 0.0)  # from here on j < t, and those above were 0 in every row
+        across = zeros(work)
+        for c in range(0, rows, lanes_of(work)):
+            across = across + lanes_at(work, IN_N, c)
+        put(more, DG + t, 0, number(more, DG + t, 0) + total(across))
 
 
 @part

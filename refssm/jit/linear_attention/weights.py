@@ -62,7 +62,7 @@ def decays(log_g, begins, rows, n, work):
 
 @part
 def _one_decay(log_g, rows, n, work):
-    """DECAY where a step has one decay for all keys: as many exponentials as there are steps."""
+    """DECAY where a step has one decay for all keys, with one exponential for each step."""
     plain()
     moved(block(work, IN_N, 0, 1, rows), repeated(work, ONE, 0), turned(log_g))
     for c in range(0, rows, lanes_of(work)):
