@@ -98,6 +98,40 @@ def test_nan_reaches_no_earlier_step_and_passes_no_reset(recurrence, role):
     assert np.isfinite(y[..., 40:, :]).all()
 
 
+@each_recurrence
+def test_sequences_of_one_chunk_with_overflowing_products_are_as_alone(recurrence):
+    given = arguments(recurrence, 64)
+    names = tuple(recurrence.inputs)
+    q, k, v = (given[names.index(name)] for name in "qkv")
+    k[..., 40:, :], v[..., 40:, :] = 1e150, 1e-200
+    q[..., :40, :] *= 1e200
+    q[..., 40:, :] = 1e-200
+    if "beta" in names:
+        given[names.index("beta")][..., 40:] = 0.0
+    op = recurrence.operators[2].implementation("jit")
+    y = op(*given, np.arange(64) == 40, chunk=64)
+    first = [x[..., :40, :] if x.shape[-2] == 64 else x[..., :40] for x in given]
+    alone = op(*first, np.zeros(40, bool), chunk=64)
+    assert alike([y[..., :40, :] / 1e200], [alone / 1e200])
+
+
+@each_recurrence
+def test_heads_that_share_keys_and_queries_are_as_heads_with_copies(recurrence):
+    op, given = recurrence.operators[0], arguments(recurrence, 130)
+    dy = np.random.default_rng(1).standard_normal(given[2].shape)
+    names = tuple(recurrence.inputs)
+    copies = list(given)
+    for name in "qk":
+        copies[names.index(name)] = np.repeat(given[names.index(name)], 2, axis=1)
+    run, back = op.implementation("jit"), op.vjp("jit")
+    assert alike([run(*given, chunk=64)], [run(*copies, chunk=64)])
+    wanted = list(back(dy, *copies, chunk=64))
+    for name in "qk":
+        place = names.index(name)
+        wanted[place] = wanted[place].sum(1, keepdims=True)
+    assert alike(back(dy, *given, chunk=64), wanted)
+
+
 def test_w_of_one_gate_is_that_without_gates_times_the_decay_from_the_start():
     rng = np.random.default_rng(0)
     k, beta, log_g = rng.standard_normal((8, 3)), rng.random(8), -rng.random(8)

@@ -248,8 +248,8 @@ def pieces_back(
     dy, dS, q, k, v, log_g, beta, KK, QK, S0, resets,
     dq, dk, dv, dlog_g, dbeta, dS0, finite,
 ):  # fmt: skip
-    """All gradients, and whether they are finite; `beta` is a row of l numbers, or of none; `KK` and
-    `QK` as in `scan_pieces`."""
+    """All gradients, and whether they are finite; `beta` is a row of l numbers, or of none; `KK`
+    and `QK` as in `scan_pieces`."""
     (length, p), n, lanes = v.shape, k.shape[1], lanes_of(matrix(k))
     p, n, zero, checked = padded(p, lanes), padded(n, lanes), v.dtype.type(0), v.dtype.type(0)
     width, size, corrected = max(p, n, CHUNK) + lanes, v.itemsize, beta.size > 0

@@ -176,9 +176,7 @@ def products_of(X, start, count):
     return block(X, start, start % CHUNK, count, min(count, X.columns))
 
 
-@gufunc(
-    "(l,n),(l,n),(l,p),(l,m),(o,b),(l,c),(l,c),(n,p),(l)->(l,p),(n,p),()", flag=8, kinds=REAL
-)
+@gufunc("(l,n),(l,n),(l,p),(l,m),(o,b),(l,c),(l,c),(n,p),(l)->(l,p),(n,p),()", flag=8, kinds=REAL)
 def scan_pieces(q, k, v, log_g, beta, KK, QK, S0, resets, y, S_last, finite):
     """All outputs, the last state, and whether all are finite; `beta` has l numbers or none.
 

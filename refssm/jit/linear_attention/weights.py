@@ -2,11 +2,11 @@
 
     A_ij = Σ_n k_in k_jn D_ijn, i > j,    P_ij = Σ_n q_in k_jn D_ijn, i ≥ j,    D_ij = a_{j+1} … a_i
 
-with a = e^{log_g}. One decay a head: the products K Kᵀ and Q Kᵀ, which heads share, times D. A decay for
-each key: the chunk is halved again and again. For j before a place r and i from r on, D_ij is a product of two,
-D_ir and D_rj, and the scores are one matrix product of rows that have decayed from and to r. Pairs
-inside blocks of LEAF steps are left, and done one by one. Products of decays, none of which is
-above 1, do not overflow; sums of log_g would have to be subtracted.
+with a = e^{log_g}. One decay a head: the products K Kᵀ and Q Kᵀ, which heads share, times D. A
+decay for each key: the chunk is halved again and again. For j before a place r and i from r on,
+D_ij is a product of two, D_ir and D_rj, and the scores are one matrix product of rows that have
+decayed from and to r. Pairs inside blocks of LEAF steps are left, and done one by one. Products of
+decays, none of which is above 1, do not overflow; sums of log_g would have to be subtracted.
 """
 
 from refssm.jit._compiling.parts import part
@@ -40,12 +40,12 @@ def decays(log_g, begins, rows, n, work):
     """DECAY: a_i; FROM: a_0 … a_i, 0 where a sequence begins; TO: a_{j+1} … a_last; LAST."""
     plain()
     if log_g.columns == 1:
-        _one_decay(log_g, rows, n, work)
-    else:
-        moved(block(work, DECAY, 0, rows, n), repeated(work, ONE, 0), log_g)
-        for i in range(rows):
-            for c in range(0, n, lanes_of(work)):
-                put_lanes(work, DECAY + i, c, exponential.exp(lanes_at(work, DECAY + i, c)))
+        _one_decay(log_g, begins, rows, n, work)
+        return
+    moved(block(work, DECAY, 0, rows, n), repeated(work, ONE, 0), log_g)
+    for i in range(rows):
+        for c in range(0, n, lanes_of(work)):
+            put_lanes(work, DECAY + i, c, exponential.exp(lanes_at(work, DECAY + i, c)))
     if begins:
         moved(block(work, DECAY, 0, 1, n), repeated(work, ZERO, 0), block(work, ONE, 0, 1, n))
     for c in range(0, n, lanes_of(work)):
@@ -61,16 +61,28 @@ def decays(log_g, begins, rows, n, work):
 
 
 @part
-def _one_decay(log_g, rows, n, work):
-    """DECAY where a step has one decay for all keys, with one exponential for each step."""
+def _one_decay(log_g, begins, rows, n, work):
+    """The same where a step has one decay for all keys: one exponential and one product for it, and
+    DECAY has one column."""
     plain()
     moved(block(work, IN_N, 0, 1, rows), repeated(work, ONE, 0), turned(log_g))
     for c in range(0, rows, lanes_of(work)):
         put_lanes(work, IN_N, c, exponential.exp(lanes_at(work, IN_N, c)))
+    if begins:
+        put(work, IN_N, 0, 0.0)
+    product = lanes_at(work, ONE, 0)
     for i in range(rows):
-        a = number(work, IN_N, i)
+        put(work, DECAY + i, 0, number(work, IN_N, i))
+        product = product * number(work, IN_N, i)
         for c in range(0, n, lanes_of(work)):
-            put_lanes(work, DECAY + i, c, a * lanes_at(work, ONE, c))
+            put_lanes(work, FROM + i, c, product)
+    for c in range(0, n, lanes_of(work)):
+        put_lanes(work, LAST, c, product)
+    product = lanes_at(work, ONE, 0)
+    for j in range(rows - 1, -1, -1):
+        for c in range(0, n, lanes_of(work)):
+            put_lanes(work, TO + j, c, product)
+        product = product * number(work, IN_N, j)
 
 
 @part
