@@ -85,16 +85,12 @@ class _Pieces:
 
     def _products(self, given):
         """K Kᵀ and Q Kᵀ of each chunk, once for all heads that share keys and queries; nothing
-        where each key has its gate, for that enters the sums.
-
-        Steps of two sequences have products too, of which no result depends: no warning for them.
-        """
+        where each key has its gate, for that enters the sums."""
         q, k, *_ = given
         if self.keyed:
             nothing = np.zeros_like(k, shape=(k.shape[-2], 0))
             return nothing, nothing
-        with np.errstate(over="ignore", invalid="ignore"):
-            return products(k, k, CHUNK), products(k, q, CHUNK)
+        return products(k, k, CHUNK), products(k, q, CHUNK)
 
     def _completed(self, arguments, S0, resets):
         """The kernels' arguments, the first state and the resets."""
