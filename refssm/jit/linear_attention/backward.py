@@ -22,7 +22,7 @@ import numpy as np
 
 from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit._compiling.parts import part
-from refssm.jit._vectors.lanes import plain, times_plus, total
+from refssm.jit._vectors.lanes import plain, times_plus
 from refssm.jit._vectors.matrix import (
     BYTES,
     block,
@@ -154,8 +154,58 @@ def _of_scores(one, corrected, rows, p, work, more):
 
 
 @part
-def _through_states(S, G, corrected, rows, p, n, work, more):
+def _through_states(one, S, G, corrected, rows, p, n, work, more):
     """DQ, DK and DG as far as they come from S and G; then G is that before the piece."""
+    plain()
+    if one:
+        _through_states_of_one(S, G, corrected, rows, p, n, work, more)
+    else:
+        _through_states_of_each(S, G, corrected, rows, p, n, work, more)
+    last = turned(block(work, LAST, 0, 1, n))
+    multiplied(G, last, G, turned(block(work, OF_Q, 0, rows, n)), block(more, IN_Y, 0, rows, p))
+    if corrected:
+        KT = turned(block(work, OF_K, 0, rows, n))
+        multiplied(G, turned(block(work, ONE, 0, 1, n)), G, KT, block(more, IN_R, 0, rows, p))
+
+
+@part
+def _through_states_of_one(S, G, corrected, rows, p, n, work, more):
+    """With one decay for all keys: DQ lacks its weights E, and DG has one column."""
+    plain()
+    ones, zero = repeated(work, ONE, 0), repeated(work, ZERO, 0)
+    DQ_, DK_ = block(more, DQ, 0, rows, n), block(more, DK, 0, rows, n)
+    T, away = block(more, LOOSE, 0, p, n), block(more, AWAY, 0, rows, n)
+    transposed(T, G)
+    multiplied(DK_, ones, zero, block(work, IN_U, 0, rows, p), T)
+    row_dots(block(work, IN_N, 0, 1, rows), DK_, block(work, OF_END, 0, rows, n))
+    row_dots(block(work, IN_N + 3, 0, 1, n), S, G)
+    transposed(T, S)
+    multiplied(DQ_, ones, zero, block(more, IN_Y, 0, rows, p), T)
+    row_dots(block(work, IN_N + 1, 0, 1, rows), DQ_, block(work, OF_Q, 0, rows, n))
+    if corrected:
+        multiplied(away, ones, zero, block(more, IN_R, 0, rows, p), T)
+    else:
+        cleared(away)
+    row_dots(block(work, IN_N + 2, 0, 1, rows), away, block(work, OF_K, 0, rows, n))
+    for i in range(rows):
+        for c in range(0, n, lanes_of(work)):
+            dk = lanes_at(work, TO + i, c) * lanes_at(more, DK + i, c)
+            through = lanes_at(work, FROM + i, c) * lanes_at(more, AWAY + i, c)
+            put_lanes(more, DK + i, c, dk - through)
+    later, before = number(work, LAST, 0) * number(work, IN_N + 3, 0), number(work, ZERO, 0)
+    for c in range(1, n):
+        later += number(work, LAST, c) * number(work, IN_N + 3, c)
+    for i in range(rows - 1, -1, -1):
+        later += number(work, IN_N + 1, i) + number(work, IN_N + 2, i)
+        put(more, DG + i, 0, later)
+    for j in range(rows):
+        put(more, DG + j, 0, number(more, DG + j, 0) + before)
+        before += number(work, IN_N, j)
+
+
+@part
+def _through_states_of_each(S, G, corrected, rows, p, n, work, more):
+    """With a decay for each key."""
     plain()
     ones, zero = repeated(work, ONE, 0), repeated(work, ZERO, 0)
     away, T = block(more, AWAY, 0, rows, n), block(more, LOOSE, 0, p, n)
@@ -178,11 +228,6 @@ def _through_states(S, G, corrected, rows, p, n, work, more):
                 of_q = lanes_at(work, IN_N + i, c)
                 put_lanes(work, IN_N + i, c, of_q - dk * lanes_at(work, IN_K + i, c))
     _of_start(S, G, rows, p, n, work, more)
-    last = turned(block(work, LAST, 0, 1, n))
-    multiplied(G, last, G, turned(block(work, OF_Q, 0, rows, n)), block(more, IN_Y, 0, rows, p))
-    if corrected:
-        KT = turned(block(work, OF_K, 0, rows, n))
-        multiplied(G, turned(block(work, ONE, 0, 1, n)), G, KT, block(more, IN_R, 0, rows, p))
 
 
 @part
@@ -229,13 +274,29 @@ def _given(dq, dk, dv, dlog_g, dbeta, corrected, rows, p, n, work, more):
         row_dots(block(more, AWAY, 0, 1, rows), M, Z)
         moved(dbeta, ones, block(more, AWAY, 0, 1, rows))
     for t in range(count if dlog_g.columns == 1 else 0):
-        sums = zeros(work)
-        for c in range(0, n, lanes_of(work)):
-            sums = sums + lanes_at(more, DG + t, c)
-        put(dlog_g, t, 0, total(sums))
+        put(dlog_g, t, 0, number(more, DG + t, 0))
     if dlog_g.columns > 1:
         moved(dlog_g, ones, block(more, DG, 0, rows, n))
     return checked + nothing(block(more, DG, 0, count, n))
+
+
+@part
+def _through_piece(one, S, G, corrected, rows, p, n, work, more):
+    """What `_given` writes, from IN_Y and from G, which is then that before the piece."""
+    plain()
+    _of_writings(G, corrected, rows, p, n, work, more)
+    _of_scores(one, corrected, rows, p, work, more)
+    _through_states(one, S, G, corrected, rows, p, n, work, more)
+    pairs_back(one, corrected, rows, n, work, more)
+
+
+@part
+def _states(resets):
+    """At least as many as there are states between pieces, the first and the last included."""
+    count = 2
+    for t in range(resets.size):
+        count += resets[t] or t % CHUNK == 0
+    return count
 
 
 @gufunc(
@@ -254,19 +315,14 @@ def pieces_back(
     p, n, zero, checked = padded(p, lanes), padded(n, lanes), v.dtype.type(0), v.dtype.type(0)
     width, size, corrected = max(p, n, CHUNK) + lanes, v.itemsize, beta.size > 0
     height, further = FREE + max(p, n), LOOSE + max(p, n)
-    pieces = 2
-    for t in range(length):
-        pieces += resets[t] or t % CHUNK == 0
-    one, kept = log_g.shape[1] == 1, length if corrected else 0
-    every = (pieces + 1) * n + height + further + kept
-    memory = np.empty(every * width * size + 4 * BYTES, np.uint8)
-    states = memory_of(memory, 0, pieces * n, width, zero)
-    G = block(memory_of(memory, pieces * n * width * size, n, width, zero), 0, 0, n, p)
-    work = memory_of(memory, (pieces + 1) * n * width * size + BYTES, height, width, zero)
-    place = ((pieces + 1) * n + height) * width * size + 2 * BYTES
-    more = memory_of(memory, place, further, width, zero)
-    place += further * width * size + BYTES
-    errors = memory_of(memory, place, kept, width, zero)
+    one, kept, place = log_g.shape[1] == 1, length if corrected else 0, _states(resets) * n
+    every = place + n + height + further + kept
+    memory = np.empty(every * width * size + BYTES, np.uint8)
+    whole = memory_of(memory, 0, every, width, zero)
+    states, G = block(whole, 0, 0, place, width), block(whole, place, 0, n, p)
+    work, place = block(whole, place + n, 0, height, width), place + n + height
+    more = block(whole, place, 0, further, width)
+    errors = block(whole, place + further, 0, kept, p)
     prepared(work)
     cleared(more)
     ones, start, at = repeated(work, ONE, 0), 0, 0
@@ -274,19 +330,15 @@ def pieces_back(
     moved(G, ones, matrix(dS))
     while start < length:
         stop, begins = piece_end(start, length, resets), resets[start]
-        count, S, after = (
-            stop - start,
-            block(states, at * n, 0, n, p),
-            block(states, at * n + n, 0, n, p),
-        )
+        count, S = stop - start, block(states, at * n, 0, n, p)
         if begins:
             cleared(S)
         if stop < length:
-            rows = padded(count, lanes)
+            rows, after = padded(count, lanes), block(states, at * n + n, 0, n, p)
             _read_at(start, count, q, k, v, log_g, beta, KK, QK, begins, rows, work, n, p)
             written(S, corrected, rows, p, n, work)
             if corrected:
-                moved(block(errors, start, 0, count, p), ones, block(work, IN_Z, 0, count, p))
+                moved(piece_of(errors, start, count), ones, block(work, IN_Z, 0, count, p))
             moved(after, ones, S)
             advanced(after, rows, p, n, work)
         start, at = stop, at + 1
@@ -299,15 +351,12 @@ def pieces_back(
         rows = padded(count, lanes)
         _read_at(start, count, q, k, v, log_g, beta, KK, QK, begins, rows, work, n, p)
         if corrected and stop < length:
-            moved(block(work, IN_Z, 0, rows, p), ones, block(errors, start, 0, count, p))
+            moved(block(work, IN_Z, 0, rows, p), ones, piece_of(errors, start, count))
             weighed(corrected, rows, p, work)
         else:
             written(S, corrected, rows, p, n, work)
         moved(block(more, IN_Y, 0, rows, p), ones, piece_of(matrix(dy), start, count))
-        _of_writings(G, corrected, rows, p, n, work, more)
-        _of_scores(one, corrected, rows, p, work, more)
-        _through_states(S, G, corrected, rows, p, n, work, more)
-        pairs_back(one, corrected, rows, n, work, more)
+        _through_piece(one, S, G, corrected, rows, p, n, work, more)
         of_beta = block(matrix(dbeta), 0, start, 1, count if corrected else 0)
         of_q, of_k = piece_of(matrix(dq), start, count), piece_of(matrix(dk), start, count)
         of_v, of_g = piece_of(matrix(dv), start, count), piece_of(matrix(dlog_g), start, count)

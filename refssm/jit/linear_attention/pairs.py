@@ -21,6 +21,7 @@ from refssm.jit._vectors.matrix import (
 from refssm.jit.linear_attention.weights import (
     CHUNK,
     DECAY,
+    FROM,
     IN_A,
     IN_K,
     IN_N,
@@ -61,7 +62,7 @@ def pairs_back(one, corrected, rows, n, work, more):
 
 @part
 def _of_one(corrected, rows, n, work, more):
-    """Matrix products with D∘DP and D∘DA; the parts of log_g in IN_A."""
+    """Matrix products with D∘DP and D∘DA; the parts of log_g in IN_A. DQ has no weights yet."""
     plain()
     ones = repeated(work, ONE, 0)
     for c in range(0, rows, lanes_of(work)):
@@ -86,7 +87,8 @@ def _of_one(corrected, rows, n, work, more):
     for i in range(0, rows, ROWS):
         K = block(work, IN_K, 0, i + ROWS, n)
         some = block(more, DQ + i, 0, ROWS, n)
-        multiplied(some, ones, some, block(more, DP + i, 0, ROWS, i + ROWS), K)
+        E = block(work, FROM + i, 0, ROWS, 1)
+        multiplied(some, E, some, block(more, DP + i, 0, ROWS, i + ROWS), K)
         Q, some = block(work, IN_Q + i, 0, rows - i, n), block(more, DK + i, 0, ROWS, n)
         multiplied(some, ones, some, turned(block(more, DP + i, i, rows - i, ROWS)), Q)
         if corrected:
