@@ -4,6 +4,8 @@ The kernels choose how many steps they take at once, so `chunk` changes nothing.
 not finite, and for few steps, the kernels of the recurrence take one step after the other.
 """
 
+from math import prod
+
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each
@@ -84,10 +86,14 @@ class _Pieces:
         return [(*parts[:-1], np.swapaxes(parts[-1], -1, -2)) for parts in found]
 
     def _products(self, given):
-        """K Kᵀ and Q Kᵀ of each chunk, once for all heads that share keys and queries; nothing
-        where each key has its gate, for that enters the sums."""
-        q, k, *_ = given
-        if self.keyed:
+        """K Kᵀ and Q Kᵀ of each chunk, once for all heads that share keys and queries.
+
+        Nothing where no heads do, for the kernels are faster then, nor where each key has its gate,
+        for that enters the sums."""
+        q, k, *others = given
+        batch = np.broadcast_shapes(q.shape[:-2], k.shape[:-2])
+        every = np.broadcast_shapes(batch, *(x.shape[:-2] for x in others))
+        if self.keyed or prod(batch) == prod(every):
             nothing = np.zeros_like(k, shape=(k.shape[-2], 0))
             return nothing, nothing
         return products(k, k, CHUNK), products(k, q, CHUNK)

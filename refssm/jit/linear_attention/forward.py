@@ -96,7 +96,7 @@ def read(q, k, v, log_g, beta, KK, QK, begins, rows, work, n, p):
             put_lanes(work, OF_K + i, c, -1.0 * E * K)
             put_lanes(work, OF_END + i, c, lanes_at(work, TO + i, c) * K)
             put_lanes(work, OF_Q + i, c, E * lanes_at(work, IN_Q + i, c))
-    scores(KK, QK, corrected, rows, n, work)
+    scores(log_g.columns == 1, KK, QK, corrected, rows, n, work)
 
 
 @part
@@ -181,7 +181,7 @@ def scan_pieces(q, k, v, log_g, beta, KK, QK, S0, resets, y, S_last, finite):
     """All outputs, the last state, and whether all are finite; `beta` has l numbers or none.
 
     KK[i, j] is k_i · k_j for the j-th step since the last multiple of CHUNK, QK[i, j] is
-    q_i · k_j; they have no columns where each key has its gate."""
+    q_i · k_j. They may lack columns, and do where each key has its gate."""
     (length, p), n, lanes = v.shape, k.shape[1], lanes_of(matrix(k))
     p, n, zero, checked = padded(p, lanes), padded(n, lanes), v.dtype.type(0), v.dtype.type(0)
     # one vector more: rows a power of two apart would share few lines of a cache

@@ -86,14 +86,14 @@ def _one_decay(log_g, begins, rows, n, work):
 
 
 @part
-def scores(KK, QK, corrected, rows, n, work):
+def scores(one, KK, QK, corrected, rows, n, work):
     """IN_A and IN_P: entries above the diagonals are 0 in blocks of LEAF, others are not written.
 
-    `KK`, `QK`: K Kᵀ and Q Kᵀ, where there is one decay for all keys, else without columns.
-    Without `corrected` there is no A."""
+    `one`: one decay for all keys; `KK`, `QK`: K Kᵀ and Q Kᵀ then, or without columns. Without
+    `corrected` there is no A."""
     plain()
-    if KK.columns > 0:
-        _scores_of_one(KK, QK, rows, work)
+    if one:
+        _scores_of_one(KK, QK, rows, n, work)
         return
     for s in range(0, rows, LEAF):
         _leaf(s, min(LEAF, rows - s), corrected, n, work)
@@ -105,11 +105,19 @@ def scores(KK, QK, corrected, rows, n, work):
 
 
 @part
-def _scores_of_one(KK, QK, rows, work):
+def _scores_of_one(KK, QK, rows, n, work):
     """D times products of keys, and of queries and keys."""
     plain()
-    moved(block(work, IN_A, 0, rows, rows), repeated(work, ONE, 0), KK)
-    moved(block(work, IN_P, 0, rows, rows), repeated(work, ONE, 0), QK)
+    ones, zero = repeated(work, ONE, 0), repeated(work, ZERO, 0)
+    A, P = block(work, IN_A, 0, rows, rows), block(work, IN_P, 0, rows, rows)
+    if KK.columns > 0:
+        moved(A, ones, KK)
+        moved(P, ones, QK)
+    else:
+        K, KT = block(work, IN_K, 0, rows, n), block(work, FREE, 0, n, rows)
+        transposed(KT, K)
+        multiplied(A, ones, zero, K, KT)
+        multiplied(P, ones, zero, block(work, IN_Q, 0, rows, n), KT)
     for c in range(0, rows, lanes_of(work)):
         put_lanes(work, IN_N, c, zeros(work))
     for i in range(rows):
