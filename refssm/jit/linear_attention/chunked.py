@@ -11,6 +11,7 @@ import numpy as np
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import joined
 from refssm.jit._compiling.mirror import mirror
+from refssm.jit._compiling.threads import each_on_one_core
 from refssm.jit.linear_attention.backward import pieces_back
 from refssm.jit.linear_attention.forward import scan_pieces
 from refssm.jit.linear_attention.mirrors import kernels_of
@@ -96,7 +97,8 @@ class _Pieces:
         if self.keyed or prod(batch) == prod(every):
             nothing = np.zeros_like(k, shape=(k.shape[-2], 0))
             return nothing, nothing
-        return products(k, k, CHUNK), products(k, q, CHUNK)
+        # BLAS with several threads waits for them at each chunk, far longer than it computes
+        return tuple(each_on_one_core(lambda x: products(k, x, CHUNK), (k, q)))
 
     def _completed(self, arguments, S0, resets):
         """The kernels' arguments, the first state and the resets."""
