@@ -179,7 +179,7 @@ FALCON_H1 = (FalconH1Mixer, FalconH1Config)
 
 
 @implements("mamba2_scan", layout=SCAN, **RATES)
-def mamba2_scan(x, dt, A, B, C, D, z, dt_bias, *, dt_min, dt_max):
+def mamba2_mixer(x, dt, A, B, C, D, z, dt_bias, *, dt_min, dt_max):
     """Mamba2Mixer.forward."""
     return called(MAMBA2, x, dt, A, B, C, D, z, dt_bias, (dt_min, dt_max))
 
@@ -215,7 +215,7 @@ def falcon_h1_scan(x, dt, A, B, C, D, z, dt_bias, *, dt_min, dt_max):
 
 
 @implements("mamba2_scan_stateful", layout=STATEFUL, only=some_steps, **RATES)
-def mamba2_scan_stateful(x, dt, A, B, C, D, z, dt_bias, S0, *, dt_min, dt_max):
+def mamba2_mixer_stateful(x, dt, A, B, C, D, z, dt_bias, S0, *, dt_min, dt_max):
     """Mamba2Mixer.forward of several tokens with a cache."""
     return called(MAMBA2, x, dt, A, B, C, D, z, dt_bias, (dt_min, dt_max), S0)
 
@@ -227,7 +227,7 @@ def falcon_h1_scan_stateful(x, dt, A, B, C, D, z, dt_bias, S0, *, dt_min, dt_max
 
 
 @implements("mamba2_step", layout=STEPPED, only=without_limits, adapters=(neg_exp("A"),), **F4)
-def mamba2_step(x, dt, A, B, C, D, z, dt_bias, S, *, dt_min, dt_max):
+def mamba2_mixer_step(x, dt, A, B, C, D, z, dt_bias, S, *, dt_min, dt_max):
     """Mamba2Mixer.forward of one token with a cache."""
     del dt_min, dt_max
     return stepped(MAMBA2, x, dt, A, B, C, D, z, dt_bias, S)
@@ -307,7 +307,7 @@ def convolution_cached(u, k, bias, s0):
 
 
 @implements("causal_conv1d_stateful", layout=f"{CONVOLVED}, b d t -> b d l, b d t", **F4)
-def convolution_stateful(u, k, bias, s0):
+def convolution_updated(u, k, bias, s0):
     """causal_conv1d_update with SiLU, which overwrites the stored inputs."""
     s = s0.clone()
     return causal_conv1d_update(u, s, torch.flip(k, (-1,)), bias, activation="silu"), s
@@ -316,5 +316,5 @@ def convolution_stateful(u, k, bias, s0):
 @implements("causal_conv1d_step", layout="b d, d t, d, b d t -> b d, b d t", **F4)
 def convolution_step(u, k, bias, s):
     """causal_conv1d_update with SiLU for one input, as in decoding."""
-    y, s = convolution_stateful(u[..., None], k, bias, s)
+    y, s = convolution_updated(u[..., None], k, bias, s)
     return y[..., 0], s

@@ -217,7 +217,7 @@ def test_the_table_has_every_row_and_its_shares():
     made = at_bar("selective_scan", jax=(3.5,) * 7)
     failed = replace(row("torch: two"), status="failed", message="raised RuntimeError: no")
     text = "\n".join(lines.table(WorkRows(made.work, [*made.rows, failed]), RATES))
-    assert "selective_scan float32   b=2 d=512 l=2048 n=16" in text
+    assert "selective_scan float32   b=2 g=1 d=512 l=2048 n=16" in text
     assert "3.50× [3.50, 3.50]" in text
     assert "bar" not in text
     assert "torch: two   failed: raised RuntimeError: no" in text

@@ -10,6 +10,7 @@ from refssm._numerics.lyapunov import lyapunov, stein
 from refssm._numerics.polynomials import legendre, recurrence
 from refssm._numerics.powers import states
 from refssm._numerics.takagi import takagi
+from refssm._numerics.triangular import unit_lower_inverse
 from refssm.activations import clip_vjp, sigmoid
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges.contracts import bounds
@@ -199,6 +200,7 @@ def test_every_structural_function_is_tested_here():
     chained = {np.split, np.diag, np.ones_like, np.fft.ifft}  # test_tracked_layers.py
     chained |= {convolution, cascade_response, reals, complexes, sigmoid}
     chained |= {clip_vjp}  # tests/test_ssd_mamba2.py
+    chained |= {unit_lower_inverse}  # test_triangular.py
     known = {*MOVES, *chained, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
     known |= {*spectra, *circle, *stages, *values, *systems, *sums}
     assert set(FUNCTIONS) == known
