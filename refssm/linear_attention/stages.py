@@ -57,7 +57,8 @@ def chunk_gates_vjp(dg, log_g):
 
     Returns `(dlog_g,)`, shaped like the argument.
     """
-    return (unbroadcast(np.flip(np.cumsum(np.flip(dg, -1), axis=-1), -1), log_g),)
+    kind = np.result_type(dg, log_g)
+    return (unbroadcast(np.flip(np.cumsum(np.flip(dg, -1), axis=-1, dtype=kind), -1), log_g),)
 
 
 CHUNK_GATES = Operator(

@@ -34,7 +34,8 @@ def chunk_gates(log_g):
 @mirror(CHUNK_GATES)
 def chunk_gates_vjp(dg, log_g):
     xp = namespace(dg)
-    return (unbroadcast(xp.flip(_sums(xp.flip(dg, axis=-1)), axis=-1), log_g),)
+    wide = xp.flip(xp.astype(dg, xp.result_type(dg, log_g), copy=False), axis=-1)
+    return (unbroadcast(xp.flip(_sums(wide), axis=-1), log_g),)
 
 
 def _sums(x: Array) -> Array:

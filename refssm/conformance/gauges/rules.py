@@ -232,11 +232,11 @@ def _matmul(x, y):
 
 
 @rule(FUNCTIONS, np.cumsum)
-def _cumsum(x, axis=None):
+def _cumsum(x, axis=None, dtype=None):
     if axis is None:
         raise TypeError("no error rule for numpy.cumsum without an axis")
     axis = axis % x.ndim
-    z = np.cumsum(x.value, axis=axis)
+    z = np.cumsum(x.value, axis=axis, dtype=dtype)
     return Tracked(z, np.cumsum(x.errors + modulus(z)[..., None], axis=axis))
 
 

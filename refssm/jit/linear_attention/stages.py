@@ -47,7 +47,8 @@ def chunk_gates(log_g):
 
 @mirror(CHUNK_GATES)
 def chunk_gates_vjp(dg, log_g):
-    return (unbroadcast(np.flip(_sums(np.flip(dg, -1)), -1), log_g),)
+    wide = np.flip(dg, -1).astype(np.result_type(dg, log_g))
+    return (unbroadcast(np.flip(_sums(wide), -1), log_g),)
 
 
 @part
