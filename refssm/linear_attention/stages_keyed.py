@@ -100,7 +100,7 @@ CHUNK_PRODUCTS_KEYED = Operator(
     batch="b h c, b h c, b h c",
     traits=frozenset({"matrix-product", "linear:beta"}),
     citation="kimi2025linear, §3.1",
-    tags=("chunk_kda_scaled_dot_kkt_fwd", "k kᵀ of a chunk with a gate for each key"),
+    tags=("k kᵀ of a chunk of KDA", "k kᵀ of a chunk with a gate for each key"),
 )
 chunk_products_keyed = CHUNK_PRODUCTS_KEYED.checked(chunk_products_keyed)
 chunk_products_keyed_vjp = CHUNK_PRODUCTS_KEYED.checked_vjp(chunk_products_keyed_vjp)

@@ -129,3 +129,25 @@ def test_a_short_convolution_by_transforms_is_right_in_norm_and_a_missing_tap_is
     cut = k * np.array([1, 1, 1, 0], np.float32)
     assert judge(op, lambda u, k: by_transform(u, cut), u, k).grade == "F"
     assert judge(op, lambda u, k: by_transform(u, k) * np.float32(1.0001), u, k).grade in "CF"
+
+
+def test_gradients_of_a_short_convolution_by_transforms_err_within_the_second_gauge_alone():
+    op, rng, unit = operator_named("short_convolution"), np.random.default_rng(3), 2.0**-24
+    dy, u, k = (rng.standard_normal(size).astype(np.float32) for size in (40, 40, 4))
+    dy[:30] *= np.float32(1e-6)
+    u[30:] *= np.float32(1e-6)  # each product of a large entry with a large one is too far apart
+    given, length = [dy, u, k], 64
+    wide, spectra = (
+        op.bare_vjp(*(a.astype(float) for a in given)),
+        [np.fft.rfft(a, length) for a in given],
+    )
+    found = [
+        np.fft.irfft(spectra[0] * np.conj(other), length)[:count].astype(np.float32)
+        for other, count in ((spectra[2], 40), (spectra[1], 4))
+    ]
+    gauges = bounds(op, given, {}, op.bare_vjp, unit=unit, floor=1e-38)
+    for gradient, exact, gauge in zip(found, wide, gauges, strict=True):
+        assert gauge.cumulated is not None
+        error = np.abs(gradient - exact)
+        assert (error <= 16 * unit * gauge.cumulated.whole()).all()
+        assert (error > 16 * unit * gauge.k0).any()
