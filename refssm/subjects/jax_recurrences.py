@@ -1,17 +1,16 @@
 # pyright: reportMissingImports=false
 """Linear attention in chunks, Mamba-2's whole call, and the steps of both, in JAX.
 
-One chunk after another by jax.lax.scan, in it the formulas: scores, a triangular system, products
-with the state. All heads of all sequences are one batch axis, as XLA's products on a processor
-take few axes. No exponent is a difference of two sums. The last chunk is padded by steps that
-keep the state.
+One chunk after another by jax.lax.scan, in it the formulas: scores, the inverse of a triangular
+matrix, products with the state. All heads of all sequences are one batch axis, as XLA's products on
+a processor take few axes. No exponent is a difference of two sums. The last chunk is padded by
+steps that keep the state.
 """
 
 from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 
 from refssm.subjects.jax_scans import DECLARED, LONGEST, product
 from refssm.testing import implements
@@ -81,6 +80,29 @@ def _scores(rows, k, log_g):
     return _keyed_scores([_each(x, heads) for x in rows], _each(k, heads), log_g)
 
 
+def _inverse(L):
+    """The inverse of 1 + L, where L is 0 on and above the diagonal: (batch, q, q).
+
+    Two blocks of the diagonal become one of twice the size, in one batch of products for all of
+    them. A batch of `solve_triangular` never ended in gradients on two cores: docs/findings.md.
+    """
+    batch, q, _ = L.shape
+    size = 1 << (q - 1).bit_length()
+    L = jnp.pad(L, [(0, 0), (0, size - q), (0, size - q)])
+    X, half = jnp.ones((batch, size, 1, 1), L.dtype), 1
+    while half < size:
+        pairs = size // (2 * half)
+        blocks = jnp.moveaxis(L.reshape(batch, pairs, 2, half, pairs, 2, half), 4, 2)
+        below = blocks[:, jnp.arange(pairs), jnp.arange(pairs)][:, :, 1, :, 0]
+        below = below.reshape(-1, half, half)
+        early, late = (X[:, one::2].reshape(-1, half, half) for one in (0, 1))
+        across = -product("bij,bjk->bik", late, product("bij,bjk->bik", below, early))
+        X = jnp.block([[early, jnp.zeros_like(early)], [across, late]])
+        half *= 2
+        X = X.reshape(batch, pairs, half, half)
+    return X.reshape(batch, size, size)[:, :q, :q]
+
+
 def _chunk(S, given):
     """The state after a chunk and the chunk's outputs: (groups · heads, n, p), (…, q, p)."""
     q, k, v, log_g, *beta = given
@@ -88,9 +110,9 @@ def _chunk(S, given):
     P, *A = _scores([q, k] if beta else [q], k, log_g)
     q, k = (_each(a, len(v) // len(k)) for a in (q, k))
     for corrected, scores in zip(beta, A, strict=True):
-        L = jnp.tril(corrected * scores, -1) + jnp.eye(k.shape[1], dtype=k.dtype)
         missing = corrected * (v - product("bin,bnp->bip", k * since, S))
-        v = solve_triangular(L, missing, lower=True, unit_diagonal=True)
+        inverse = _inverse(jnp.tril(corrected * scores, -1))
+        v = product("bij,bjp->bip", inverse, missing)
     y = product("bin,bnp->bip", q * since, S) + product("bij,bjp->bip", P, v)
     return last * S + product("bjn,bjp->bnp", k * to_end, v), y
 
