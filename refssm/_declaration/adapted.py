@@ -145,21 +145,27 @@ class _OfOne(Adapted):
         return {k: inverse(x) if k == name else x for k, x in drawn.items()}
 
 
+def _blocks_of_modes(dim: str) -> int:
+    """How many lists of modes an axis has one after the other: two where it is 2n; 0 without."""
+    return int(dim.removesuffix(MODES) or 1) if dim.endswith(MODES) else 0
+
+
 class _OfPairs(Adapted):
     """All arguments with an axis of modes are one half of conjugate pairs."""
 
     @property
-    def axes(self) -> dict[int, int]:
-        """The axis of modes, counted from the end, of each argument that has one."""
+    def axes(self) -> dict[int, tuple[int, int]]:
+        """The axis of modes, counted from the end, of each argument that has one; its blocks."""
         return {
-            i: dims.index(MODES) - len(dims)
+            i: (k - len(dims), blocks)
             for i, dims in enumerate(self.input_dims)
-            if MODES in dims
+            for k, blocks in enumerate(map(_blocks_of_modes, dims))
+            if blocks
         }
 
     def given(self, arrays):
         axes = self.axes
-        return [paired(x, axes[i]) if i in axes else x for i, x in enumerate(arrays)]
+        return [paired(x, *axes[i]) if i in axes else x for i, x in enumerate(arrays)]
 
     def returned(self, y):
         return each(y, lambda x: x.real if np.iscomplexobj(x) else x)
@@ -167,10 +173,10 @@ class _OfPairs(Adapted):
     def back(self, gradients, parameters, natural):
         del parameters, natural
         axes = self.axes
-        return [folded(g, axes[i]) if i in axes else g for i, g in enumerate(gradients)]
+        return [folded(g, *axes[i]) if i in axes else g for i, g in enumerate(gradients)]
 
     def of_lists(self, maps, definition):
-        axes = {i: len(self.input_dims[i]) + axis for i, axis in self.axes.items()}
+        axes = {i: (len(self.input_dims[i]) + axis, n) for i, (axis, n) in self.axes.items()}
         return maps.of_pairs(definition, axes)
 
 
@@ -315,7 +321,8 @@ def _domains(op: Operator, adapter: Adapter) -> dict[str, Domain]:
     found, name = {}, adapter.argument
     for (key, domain), dims in zip(op.inputs.items(), op.input_dims, strict=True):
         if adapter.name == PAIRS:
-            real = MODES not in dims and domain.kind == "either"  # else pairs are not conjugate
+            modes = any(map(_blocks_of_modes, dims))
+            real = not modes and domain.kind == "either"  # else pairs are not conjugate
             found[key] = replace(domain, kind="real") if real else domain
         else:
             found[key] = parameter_of(domain, adapter) if key == name else domain

@@ -38,7 +38,8 @@ FORMS = ("from", "stateful", "step")  # return all states; outputs and last stat
 TRAITS = frozenset(
     # matrix-product: its definition multiplies by masked matrices, so 0·NaN may occur in a block
     # anticausal: it runs from the last step to the first
-    {"causal", "anticausal", "time-invariant", "state", "transform", "matrix-product"}
+    # quadratic: its definition weighs all pairs of steps
+    {"causal", "anticausal", "time-invariant", "state", "transform", "matrix-product", "quadratic"}
 )  # and linear:<arguments>[->output]
 REFERENCE_TYPES = "fdgFDG"  # no float16: it would need a cast; the GPU mirrors accept it
 COMPILED_TYPES = "fdFD"

@@ -54,7 +54,7 @@ def of_pairs(enclosure, axes):
     """The enclosure of pairs: arguments with an axis of modes, and their conjugates after them."""
 
     def adapted(*arrays, **statics):
-        both = [_doubled(x, axes[i]) if i in axes else x for i, x in enumerate(arrays)]
+        both = [_doubled(x, *axes[i]) if i in axes else x for i, x in enumerate(arrays)]
         y = enclosure(*both, **statics)
         return tuple(_each(_real, part) for part in y) if isinstance(y, tuple) else _each(_real, y)
 
@@ -109,6 +109,10 @@ def _transposed(x):
     return [*map(list, zip(*x, strict=True))]
 
 
-def _doubled(x, axis):
-    """The list at a depth, followed by its conjugates."""
-    return [_doubled(y, axis - 1) for y in x] if axis else x + _each(conj, x)
+def _doubled(x, axis, blocks):
+    """The list at a depth, each of its blocks followed by its conjugates."""
+    if axis:
+        return [_doubled(y, axis - 1, blocks) for y in x]
+    size = len(x) // blocks
+    parts = [x[b * size : (b + 1) * size] for b in range(blocks)]
+    return [y for part in parts for y in part + _each(conj, part)]

@@ -405,7 +405,7 @@ CHUNK_OUTPUTS = Operator(
     signature="(l,n),(l,n),(l,p),(l),(n,p)->(l,p)",
     inputs={"q": queries, "k": keys, "v": real_signals, "g": gate_sums, "S": real_states},
     batch="b h c, b h c, b h c, b h c, b h c",
-    traits=frozenset({"causal", "matrix-product", "linear:q", "linear:v,S"}),
+    traits=frozenset({"causal", "matrix-product", "quadratic", "linear:q", "linear:v,S"}),
     citation="yang2024gated, §3.3",
     tags=("chunk_fwd_o", "outputs of a chunk"),
 )

@@ -241,7 +241,7 @@ CHUNK_OUTPUTS_KEYED = Operator(
         "S": real_states,
     },
     batch="b h c, b h c, b h c, b h c, b h c",
-    traits=frozenset({"causal", "matrix-product", "linear:q", "linear:v,S"}),
+    traits=frozenset({"causal", "matrix-product", "quadratic", "linear:q", "linear:v,S"}),
     citation="kimi2025linear, §3.1",
     tags=("outputs of a chunk of KDA", "outputs of a chunk with a gate for each key"),
 )

@@ -49,7 +49,7 @@ def of_pairs(oracle, axes):
     """The oracle of pairs: arguments with an axis of modes, and their conjugates after them."""
 
     def adapted(*arrays, **statics):
-        both = [_doubled(x, axes[i]) if i in axes else x for i, x in enumerate(arrays)]
+        both = [_doubled(x, *axes[i]) if i in axes else x for i, x in enumerate(arrays)]
         y = oracle(*both, **statics)
         return tuple(_each(mp.re, part) for part in y) if isinstance(y, tuple) else _each(mp.re, y)
 
@@ -99,6 +99,10 @@ def _transposed(x):
     return [*map(list, zip(*x, strict=True))]
 
 
-def _doubled(x, axis):
-    """The list at a depth, followed by its conjugates."""
-    return [_doubled(y, axis - 1) for y in x] if axis else x + _each(mp.conj, x)
+def _doubled(x, axis, blocks):
+    """The list at a depth, with the conjugates of each of its blocks behind it."""
+    if axis:
+        return [_doubled(y, axis - 1, blocks) for y in x]
+    starts = range(0, len(x), max(1, len(x) // blocks))
+    parts = [x[i : i + len(x) // blocks] for i in starts]
+    return [y for part in parts for y in (*part, *_each(mp.conj, part))]

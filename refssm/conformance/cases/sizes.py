@@ -16,8 +16,9 @@ def core_dims(op: Operator) -> list[str]:
 
 
 def powers_of(op: Operator) -> dict[str, int]:
-    """How often each core dimension occurs in the shape of one array, at most."""
+    """How often each core dimension occurs in the shape of one array, at most; or in its work."""
     powers = {d: max(x.count(d) for x in (*op.input_dims, *op.output_dims)) for d in core_dims(op)}
+    powers |= {"l": 2} if "quadratic" in op.traits else {}
     return powers | ({"n": 2} if "r" in powers else {})  # a low-rank part represents an n×n matrix
 
 

@@ -40,6 +40,11 @@ BITS = (192, 768)  # an oracle has 166; balls of thousands of steps grow, and ne
 TIGHT = 1 / 1024  # the largest radius of a ball, in units of u·K0
 # these enclosures add up all of the past at each time: l² operations, where the oracle needs l
 OVER_THE_PAST = frozenset({"linear_attention", "scan", "selective_scan", "ssd"})
+SHORT = 32  # up to so many steps they are faster all the same
+# and these go step by step, where the oracle has all pairs of steps
+STEP_BY_STEP = frozenset(
+    {"chunk_outputs", "chunk_outputs_keyed", "chunk_states", "chunk_states_keyed"}
+)
 # it has no closed form: it sums until the rest is small
 SLOWER = frozenset({"hope_kernel_aliased"})
 
@@ -49,7 +54,8 @@ def enclosed_values(
 ) -> tuple[np.ndarray, ...] | None:
     """The outputs in long double; None without python-flint, or if a ball is not tight."""
     beyond = any(a.dtype.char in "gG" for a in arrays)  # a ball is made of doubles
-    if beyond or not _quick(op) or find_spec("flint") is None:
+    length = op.sizes(*arrays, **statics).get("l", 1)
+    if beyond or not _quick(op, length) or find_spec("flint") is None:
         return None
     from refssm.enclosure import middles
 
@@ -61,9 +67,10 @@ def enclosed_values(
     return None
 
 
-def _quick(op: Operator) -> bool:
+def _quick(op: Operator, length: int) -> bool:
     """True if the operator has an enclosure, and that is faster than the oracle."""
-    past = op.family in OVER_THE_PAST and not op.name.endswith("_step")
+    steps = op.name in STEP_BY_STEP or op.name.endswith("_step") or length <= SHORT
+    past = op.family in OVER_THE_PAST and not steps
     return "enclosure" not in op.lacks and not past and op.name not in SLOWER
 
 

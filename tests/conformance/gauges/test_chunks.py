@@ -5,6 +5,7 @@ import pytest
 from honest.linear_attention.chunked import IMPLEMENTATIONS
 
 from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.gauges.columns import steps
 from refssm.conformance.gauges.columns.steps import Columns
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.programs.linear_attention.states import NEXT, StateRun, apart
@@ -107,3 +108,15 @@ def test_errors_that_single_precision_cannot_hold_say_nothing(size, says_nothing
     assert k0 is not None
     assert np.isinf(k0).all() == says_nothing
     assert (size > SMALLEST * SINGLE) != says_nothing
+
+
+def test_bounds_are_the_same_however_many_steps_are_in_memory(monkeypatch):
+    op, rng, l = operator_named("kimi_delta_rule_chunked_stateful"), np.random.default_rng(0), 9
+    q, k, v, dy = (rng.standard_normal((l, 2)) for _ in range(4))
+    log_g, beta, S0 = -rng.random((l, 2)), rng.random(l), rng.standard_normal((2, 2))
+    arrays = [dy, S0, q, k / 4, v, log_g, beta, S0]
+    whole = bounds(op, arrays, {"chunk": 4}, op.bare_vjp, unit=UNIT, floor=1e-300)
+    monkeypatch.setattr(steps, "WINDOW", 8)
+    cut = bounds(op, arrays, {"chunk": 4}, op.bare_vjp, unit=UNIT, floor=1e-300)
+    for one, other in zip(whole, cut, strict=True):
+        np.testing.assert_allclose(one.k0, other.k0, rtol=1e-12, atol=0)

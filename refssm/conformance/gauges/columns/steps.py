@@ -20,7 +20,8 @@ And they may solve a chunk's system with exchanges of rows (`rows.py`).
 The bounds run through the forms of a recurrence as its own functions do
 (`refssm._declaration.recurrence`): a state has one more row, which is e, and states and bounds a
 first axis of K0 and K1. Arguments are tracked arrays: behind an adapter, they have errors in K0,
-too, those of the parametrisation.
+too, those of the parametrisation. The states come first, step by step, then all that follows from
+them at once, and last the errors, of which a step is one product and one sum.
 """
 
 from collections.abc import Sequence
@@ -41,6 +42,7 @@ from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.kimi import KIMI
 
 EXPONENTIAL = 4  # roundings of an exponential, as in `rules.py`
+WINDOW = 2**20  # entries of states that are in memory at once, of each kind
 LONG = 128  # steps of the longest chunks that kernels have, whatever size they are asked for
 
 
@@ -52,6 +54,11 @@ class Terms(NamedTuple):
     v: Any
     log_g: Any
     beta: Any
+
+    def at(self, w: slice) -> "Terms":
+        """Those of some steps."""
+        *rows, beta = self
+        return Terms(*(x[..., w, :] for x in rows), beta[..., w])
 
 
 class Errors(NamedTuple):
@@ -66,9 +73,14 @@ class Errors(NamedTuple):
     written: Any = 0  # of what a step writes, in the second gauge: β r
     taken_back: Any = 0  # of its cotangent
 
+    def at(self, w: slice) -> "Errors":
+        """Those of some steps."""
+        own = Terms(*self[:5]).at(w)
+        return Errors(*own, self.by_sums[..., w], self.written, self.taken_back)
+
 
 class Kept(NamedTuple):
-    """What a reverse pass needs of a step: values, and the errors of their columns."""
+    """What a reverse pass needs of some steps: values, and the errors of their columns."""
 
     Z: Any  # diag(e^{log_g}) S_{t−1}
     of_Z: Any
@@ -97,14 +109,13 @@ class Columns:
         terms = self._terms([x.value for x in arguments])
         state, resets = self._started(terms, S0, resets)
         errors, y = self._errors(arguments, state, chunk, resets), []
-        for t in range(terms.q.shape[-2]):
-            state, kept = self._step(terms, errors, state, resets, t)
-            q, of_q = terms.q[..., t, :], errors.q[..., t, :]
-            y.append(self._product(q, self._norm(q), of_q, kept.S, kept.of_S))
-        batch = state.shape[:-2]
-        shape = (*batch, 0, state.shape[-1])
-        y = [np.broadcast_to(y_t, (*batch, state.shape[-1])) for y_t in y]
-        return np.stack(y, axis=-2) if y else np.zeros(shape), state
+        for w in self._windows(terms, state):
+            of_w, some = errors.at(w), terms.at(w)
+            state, kept = self._steps(some, of_w, state, resets[..., w])
+            y.append(self._product(some.q, self._norm(some.q), of_w.q, kept.S, kept.of_S))
+        batch, p = state.shape[:-2], state.shape[-1]
+        y = [np.broadcast_to(part, (*batch, *part.shape[-2:-1], p)) for part in y]
+        return np.concatenate(y, axis=-2) if y else np.zeros((*batch, 0, p)), state
 
     def back(self, cotangents, arguments, S0, resets, chunk=0):
         """The bounds of the gradients; that of the state has its value above its bound."""
@@ -115,19 +126,27 @@ class Columns:
         if self.cumulated:
             at_end = of_taken_back(self, terms, dy, G[0, ..., :-1, :], resets)
             errors = errors._replace(taken_back=at_end)
-        state, kept = start, []
-        for t in range(terms.q.shape[-2]):
-            state, of_step = self._step(terms, errors, state, resets, t)
-            kept.append(of_step)
-        found = []
-        for t in range(len(kept) - 1, -1, -1):
-            of_step, G = self._step_back(dy[..., t, :], G, terms, errors, kept[t], t)
-            begins = resets[..., t, None, None]
-            G = np.where(begins, 0, G)
-            found.insert(0, {**of_step, "log_g": np.where(begins[..., 0], 0, of_step["log_g"])})
-        if self.cumulated:
+        G = np.broadcast_to(G, start.shape)
+        state, kept, parts = start, [], []
+        windows = self._windows(terms, start)
+        for w in windows:
+            state, of_steps = self._steps(terms.at(w), errors.at(w), state, resets[..., w])
+            kept.append(of_steps)
+        for w in reversed(windows):
+            some = terms.at(w), errors.at(w), kept.pop(), resets[..., w]
+            of_steps, G = self._steps_back(dy[..., w, :], G, *some)
+            parts.insert(0, of_steps)
+        found = {name: np.concatenate([part[name] for part in parts], axis=-2)
+                 for name in Terms._fields if parts}  # fmt: skip
+        if self.cumulated and parts:
             self._sum_from_the_end(found, terms)
         return *self._gathered(found, arguments), _unbroadcast(G, (start if S0 is None else S0)[0])
+
+    def _windows(self, terms: Terms, state) -> list[slice]:
+        """The steps, so many at once as have WINDOW entries of states."""
+        l, entries = terms.q.shape[-2], max(1, state[0].size)
+        length = max(1, WINDOW // entries)
+        return [slice(t, min(t + length, l)) for t in range(0, l, length)]
 
     def _terms(self, arguments) -> Terms:
         given = dict(zip(self.names, arguments, strict=True))
@@ -174,13 +193,12 @@ class Columns:
 
     def _sum_from_the_end(self, found, terms: Terms):
         """Add to the second gauge of gates' gradients what sums from the end of the row err by."""
-        l, total = len(found), 0
-        for t in range(l - 1, -1, -1):
-            q, k = np.abs(terms.q[..., t, :]), np.abs(terms.k[..., t, :])
-            of_pairs = (tree(l) + 2) * (q * found[t]["q"][1] + k * found[t]["k"][1])
-            total = total + (of_pairs if self.keyed else of_pairs.sum(-1, keepdims=True))
-            base, own = found[t]["log_g"]
-            found[t]["log_g"] = np.stack([base, own + total])
+        q, k = np.abs(terms.q), np.abs(terms.k)
+        of_pairs = (tree(q.shape[-2]) + 2) * (q * found["q"][1] + k * found["k"][1])
+        of_pairs = of_pairs if self.keyed else of_pairs.sum(-1, keepdims=True)
+        base, own = found["log_g"]
+        total = np.flip(np.cumsum(np.flip(of_pairs, -2), axis=-2), -2)
+        found["log_g"] = np.stack([base, own + total])
 
     def _started(self, terms: Terms, S0, resets):
         """The state with a row for errors and all leading axes, and the resets."""
@@ -194,63 +212,94 @@ class Columns:
         more = [1] * (len(batch) - (S0.ndim - 3))
         return with_batch(S0.reshape(2, *more, *S0.shape[1:]), 2, (2, *batch)), resets
 
-    def _step(self, terms: Terms, errors: Errors, state, resets, t: int):
-        """The state after step t, and what a reverse pass needs of it."""
-        k, v, beta = terms.k[..., t, :], terms.v[..., t, :], terms.beta[..., t, None]
-        of_k, of_beta = errors.k[..., t, :], errors.beta[..., t, None]
-        state = np.where(resets[..., t, None, None], 0, state)
-        S, e, gates = state[0, ..., :-1, :], state[..., -1, :], np.exp(terms.log_g[..., t, :])
-        Z = gates[..., None] * S
-        of_Z, by_sums = self._decayed(Z, e, gates, errors, t), self._by_sums(e, errors, t)
-        size = self._norm(k)
-        r = v - einsum("...np,...n->...p", Z, k)
-        own = self._product(k, size, of_k, Z, by_sums) + self._least(r) + errors.v[..., t, :]
-        u = beta * r
-        S = Z + k[..., :, None] * u[..., None, :]
+    def _steps(self, terms: Terms, errors: Errors, state, resets):
+        """The state after some steps, and what a reverse pass needs of them."""
+        k, beta, of_beta = terms.k, terms.beta[..., None], errors.beta[..., None]
+        Z, r, S = self._states(terms, state[0, ..., :-1, :], resets)
+        size, u = self._norm(k), beta * r
+        strongest, by_decay = self._decays(terms), self._of_decays(Z, errors)
+        own = self._product(k, size, errors.k, Z, 0) + self._least(r) + errors.v
         # of k uᵀ: those of β r, of the product, of k and β; and of the sum
         made = size * (beta * own + 2 * self._least(u) + of_beta * np.abs(r))
-        made = made + self._norm(of_k) * np.abs(u) + self._size(S) + size * errors.written
-        of_S = self._reflected(k, beta) * of_Z + made
-        of_r = own + size * of_Z + errors.written
+        made = made + self._norm(errors.k) * np.abs(u) + self._size(S)
+        made = made + size * _each_step(errors.written)
+        kept_of, by_sums = self._reflected(k, beta), errors.by_sums[..., None]
+        more = size * beta * size * by_sums if self.cumulated else None
+        given = kept_of * strongest, kept_of * by_decay + made, more
+        before, of_S = _run(*given, state[..., -1, :], resets)
+        by_sums = self._by_sums(before, by_sums)
+        of_Z = strongest * before + by_decay
+        of_r = own + size * (of_Z + by_sums) + _each_step(errors.written)
         kept = Kept(Z, of_Z + by_sums, r, of_r, S, of_S + by_sums)
-        return with_row(S, of_S), kept
+        return with_row(S[..., -1, :, :], of_S[..., -1, :]), kept
 
-    def _step_back(self, dy, G, terms: Terms, errors: Errors, kept: Kept, t: int):
-        """The bounds of the gradients of step t, and the cotangent of the state before it."""
-        q, k, beta = terms.q[..., t, :], terms.k[..., t, :], terms.beta[..., t, None]
-        of_k, of_beta = errors.k[..., t, :], errors.beta[..., t, None]
-        gates, one = np.exp(terms.log_g[..., t, :]), 0 if self.cumulated else one_of(G)
+    def _states(self, terms: Terms, S, resets):
+        """diag(e^{log_g}) S_{t−1}, what is missing there, and S_t of some steps."""
+        gates, found = np.exp(terms.log_g), []
+        for t in range(terms.k.shape[-2]):
+            k = terms.k[..., t, :]
+            Z = gates[..., t, :, None] * np.where(resets[..., t, None, None], 0, S)
+            r = terms.v[..., t, :] - einsum("...np,...n->...p", Z, k)
+            S = Z + k[..., :, None] * (terms.beta[..., t, None] * r)[..., None, :]
+            found.append((Z, r, S))
+        Z, r, S = zip(*found, strict=True)
+        return np.stack(Z, axis=-3), np.stack(r, axis=-2), np.stack(S, axis=-3)
+
+    def _cotangents(self, dy, G, terms: Terms, resets):
+        """The cotangents of S, Sᵀk and Z of some steps, and of the state before them."""
+        gates, found = np.exp(terms.log_g), []
+        for t in range(terms.k.shape[-2] - 1, -1, -1):
+            q, k = terms.q[..., t, :], terms.k[..., t, :]
+            G = q[..., :, None] * dy[..., t, None, :] + G
+            w = einsum("...np,...n->...p", G, k)
+            dZ = G - k[..., :, None] * (terms.beta[..., t, None] * w)[..., None, :]
+            found.append((G, w, dZ))
+            G = np.where(resets[..., t, None, None], 0, gates[..., t, :, None] * dZ)
+        all_G, w, dZ = zip(*reversed(found), strict=True)
+        return np.stack(all_G, axis=-3), np.stack(w, axis=-2), np.stack(dZ, axis=-3), G
+
+    def _steps_back(self, dy, G, terms: Terms, errors: Errors, kept: Kept, resets):
+        """The bounds of the gradients of some steps, and the cotangent of the state before them."""
+        q, k, beta, of_beta = terms.q, terms.k, terms.beta[..., None], errors.beta[..., None]
         Z, of_Z, r, of_r, S, of_S = kept
-        G, of_G = G[0, ..., :-1, :], G[..., -1, :]
-        G = q[..., :, None] * dy[..., None, :] + G
-        of_G = of_G + (1 + one) * self._norm(q) * self._least(dy) + self._size(G)
-        of_G = of_G + self._norm(errors.q[..., t, :]) * np.abs(dy)
-        size = self._norm(k)
-        w = einsum("...np,...n->...p", G, k)
-        own = self._product(k, size, of_k, G, 0) + errors.taken_back  # of Gᵀ k
-        of_w, dv = own + size * of_G, beta * w
-        dZ = G - k[..., :, None] * dv[..., None, :]
-        by_w = size * (2 * self._least(dv) + of_beta * np.abs(w)) + self._norm(of_k) * np.abs(dv)
-        of_dZ = self._reflected(k, beta) * of_G + size * beta * own + by_w + self._size(dZ)
+        of_G, one = G[..., -1, :], 0 if self.cumulated else one_of(G)[..., None]
+        G, w, dZ, before = self._cotangents(dy, G[0, ..., :-1, :], terms, resets)
+        size, dv = self._norm(k), beta * w
+        made = (1 + one) * self._norm(q) * self._least(dy) + self._size(G)
+        made = made + self._norm(errors.q) * np.abs(dy)
+        own = self._product(k, size, errors.k, G, 0) + _each_step(errors.taken_back)  # of Gᵀ k
+        by_w = size * (2 * self._least(dv) + of_beta * np.abs(w)) + self._norm(errors.k) * np.abs(
+            dv
+        )
+        by_w = by_w + size * beta * own + self._size(dZ)
+        strongest, kept_of = self._decays(terms), self._reflected(k, beta)
+        by_decay = self._of_decays(np.exp(terms.log_g)[..., None] * dZ, errors)
+        by_sums = errors.by_sums[..., None] if self.cumulated else None
+        of_G, of_before = _run_back(
+            (made, kept_of, by_w, strongest, by_decay, by_sums), of_G, resets
+        )
+        of_dZ, of_w = kept_of * of_G + by_w, own + size * of_G
         products = self._sum(G, of_G, r, of_r) + self._sum(Z, of_Z, w, of_w)
         by_beta = einsum("...np,...p->...n", G, r) - einsum("...np,...p->...n", Z, w)
+        of_gate = np.where(resets[..., None], 0, self._of_gate(Z, of_Z, dZ, of_dZ))
         found = {
             "q": self._sum(S, of_S, dy, one * np.abs(dy)),
             "k": beta * products + (2 * beta + of_beta) * np.abs(by_beta) + self.floor,
             "v": beta * of_w + self._least(dv) + of_beta * np.abs(w),
-            "log_g": self._of_gate(Z, of_Z, dZ, of_dZ),
-            "beta": self._sum(w[..., None, :], of_w, r, of_r)[..., 0],
+            "log_g": of_gate,
+            "beta": self._sum(w[..., None, :], of_w, r, of_r),
         }
-        before = gates[..., None] * dZ
-        of_before = self._decayed(before, of_dZ, gates, errors, t)
-        return found, with_row(before, of_before + self._by_sums(of_dZ, errors, t))
+        return found, with_row(before, of_before)
 
-    def _decayed(self, Z, of_S, gates, errors: Errors, t: int):
-        """The bound of Z = diag(gates) S."""
-        of_Z = gates.max(-1, initial=0)[..., None] * of_S + (EXPONENTIAL + 1) * self._size(Z)
-        return of_Z + self._by_gate(Z, errors.log_g[..., t, :])
+    def _decays(self, terms: Terms):
+        """The strongest part of a column that a step keeps."""
+        return np.exp(terms.log_g).max(-1, initial=0)[..., None]
 
-    def _by_sums(self, of_S, errors: Errors, t: int):
+    def _of_decays(self, Z, errors: Errors):
+        """What Z = diag(e^{log_g}) S errs by, beside the errors of S."""
+        return (EXPONENTIAL + 1) * self._size(Z) + self._by_gate(Z, errors.log_g)
+
+    def _by_sums(self, of_S, by_sums):
         """What decays by differences of sums add where a state is read, beside the second gauge.
 
         A later step takes its decays from the first steps again: what it reads has these errors,
@@ -258,7 +307,7 @@ class Columns:
         """
         if not self.cumulated:
             return 0 * of_S
-        return np.stack([0 * of_S[0], errors.by_sums[..., t, None] * of_S[0]])
+        return np.stack([0 * of_S[0], by_sums * of_S[0]])
 
     def _of_gate(self, Z, of_Z, dZ, of_dZ):
         """The bound of Σ_p Z ∘ dZ for each key, or of its sum over all keys."""
@@ -278,13 +327,16 @@ class Columns:
 
     def _sum(self, S, of_S, x, of_x):
         """The bound of Σ_p S_np x_p, entry by entry; a column's error is at most its norm."""
-        pairs = self._pairs(of_S, of_x)[..., None]
+        p, size, of_x = S.shape[-1], np.abs(S), np.broadcast_to(of_x, of_S.shape)
         if x.ndim < S.ndim:
-            x = x[..., None, :]
-        p = S.shape[-1]
-        moduli = np.abs(S * x).sum(-1) + p * self.floor
-        errors = (of_S[..., None, :] * np.abs(x) + np.abs(S) * of_x[..., None, :]).sum(-1)
-        return errors + (tree(p) + 1) * moduli + pairs
+            by_S = (of_S * np.abs(x)).sum(-1)[..., None]
+            moduli = einsum("...np,...p->...n", size, np.abs(x))
+        else:
+            by_S = einsum("...np,...p->...n", np.abs(x), of_S)
+            moduli = np.abs(S * x).sum(-1)
+        errors = by_S + einsum("...np,...p->...n", size, of_x)
+        moduli = moduli + p * self.floor
+        return errors + (tree(p) + 1) * moduli + self._pairs(of_S, of_x)[..., None]
 
     def _pairs(self, of_S, of_x):
         """What a product of S and x errs by because both err.
@@ -299,7 +351,7 @@ class Columns:
     def _by_gate(self, Z, of_log_g):
         """What Z = e^{log_g} S errs by because log_g does."""
         some = (of_log_g > 0).any(-1)[..., None]
-        return np.where(some, self._size(Z * of_log_g[..., None]), 0)
+        return np.where(some, self._size(Z * of_log_g[..., None]), 0) if some.any() else 0
 
     def _reflected(self, k, beta):
         """‖I − β k kᵀ‖₂."""
@@ -325,14 +377,49 @@ class Columns:
             return [np.zeros((2, *x.shape)) for x in arguments]
         bounds = []
         for name, x in zip(self.names, arguments, strict=True):
-            parts = np.broadcast_arrays(*(step[name] for step in found))
-            if name == "log_g" and not self.keyed:
-                parts = [part[..., 0] for part in parts]
-            core = 1 if name == "beta" or (name == "log_g" and not self.keyed) else 2
-            summed = _unbroadcast(np.stack(parts, axis=-core), x.value)
-            terms = np.size(parts[0]) * len(parts) // max(1, summed.size)
+            each = found[name]
+            if name == "beta" or (name == "log_g" and not self.keyed):
+                each = each[..., 0]
+            summed = _unbroadcast(each, x.value)
+            terms = each.size // max(1, summed.size)
             bounds.append((1 + tree(terms)) * summed)  # each bound is at least the term's modulus
         return bounds
+
+
+def _each_step(e):
+    """The same errors in each step: 0, or those of columns."""
+    return e[..., None, :] if np.ndim(e) else e
+
+
+def _run(kept, made, more, e, resets):
+    """e_t = kept_t e_{t−1} + made_t, from 0 at a reset: the errors before and after each step.
+
+    What `more` times those of K0 is belongs to the second gauge.
+    """
+    before, after = [], []
+    for t in range(made.shape[-2]):
+        e = np.where(resets[..., t, None], 0, e)
+        before.append(e)
+        first = e[0]
+        e = kept[..., t, :] * e + made[..., t, :]
+        if more is not None:
+            e = np.stack([e[0], e[1] + more[..., t, :] * first])
+        after.append(e)
+    return np.stack(before, axis=-2), np.stack(after, axis=-2)
+
+
+def _run_back(given, e, resets):
+    """The errors of the cotangents of all states, and of the one before them."""
+    made, kept, by_w, strongest, by_decay, by_sums = given
+    found = []
+    for t in range(made.shape[-2] - 1, -1, -1):
+        found.append(e + made[..., t, :])
+        of_dZ = kept[..., t, :] * found[-1] + by_w[..., t, :]
+        e = strongest[..., t, :] * of_dZ + by_decay[..., t, :]
+        if by_sums is not None:
+            e = np.stack([e[0], e[1] + by_sums[..., t, :] * of_dZ[0]])
+        e = np.where(resets[..., t, None], 0, e)
+    return np.stack(found[::-1], axis=-2), e
 
 
 def one_of(state):

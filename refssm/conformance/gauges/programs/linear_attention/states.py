@@ -48,10 +48,9 @@ def outer(b, c):
 
 def by_steps(run: StateRun, X, **_):
     """One step after the other, each as it is defined: v − Sᵀ k first."""
-    found = []
+    found, driven = [], outer(run.b, run.c)
     for t in range(run.k.shape[-2]):
-        now = run.at(t)
-        X = _applied(now, X) + outer(now.b, now.c)
+        X = _applied(run.at(t), X) + driven[..., t, :, :]
         found.append(X)
     return np.stack(found, axis=-3)
 
@@ -65,18 +64,19 @@ def apart(run: StateRun, X, *, chunk=0):
     and another one is not.
     """
     written, taken, found = X, np.zeros_like(X), []
+    decays, driven = np.exp(run.g)[..., None], outer(run.b, run.c)
     for t in range(run.k.shape[-2]):
-        now = run.at(t)
+        k, decay, drive = run.k[..., t, :], decays[..., t, :, :], driven[..., t, :, :]
         if t and t % max(chunk, LONG) == 0:
             X = written = written - taken
             taken = np.zeros_like(X)
-        decay, b, c = np.exp(now.g)[..., None], now.b, now.c
         X = decay * X
-        omega = now.beta * recalled(X, now.k)
-        X = X - outer(now.k, omega) + outer(b, c)
-        written, taken = decay * written + outer(b, c), decay * taken + outer(now.k, omega)
-        found.append((written, _farther(written, taken)))
-    return tuple(np.stack(parts, axis=-3) for parts in zip(*found, strict=True))
+        away = outer(k, run.beta[..., t, :] * recalled(X, k))
+        X = X - away + drive
+        written, taken = decay * written + drive, decay * taken + away
+        found.append((written, taken))
+    written, taken = (np.stack(parts, axis=-3) for parts in zip(*found, strict=True))
+    return written, _farther(written, taken)
 
 
 def _farther(x, y):
@@ -123,25 +123,36 @@ def in_chunks(run: StateRun, X, **_):
 
 
 def _chunk(run: StateRun, X):
-    span, omega, found = run.g[..., :0, :], [], []  # the gates from each step before to this one
-    whole = 0
-    for i in range(run.k.shape[-2]):
-        now = run.at(i)
-        span, whole = span + now.g[..., None, :], whole + now.g
-        decays, start = np.exp(span), np.exp(whole)[..., None] * X
-        taken = recalled(start, now.k)
-        keys, drives = run.k[..., :i, :] * decays, run.b[..., :i, :] * decays
-        by_k = (keys * now.k[..., None, :]).sum(-1)
-        by_b = (drives * now.k[..., None, :]).sum(-1)
-        before = np.stack(omega, axis=-2) if omega else run.c[..., :0, :]
-        taken = taken + (by_b[..., None] * run.c[..., :i, :]).sum(-2)
-        omega.append(now.beta * (taken - (by_k[..., None] * before).sum(-2)))
-        span = np.concatenate([span, np.zeros_like(run.g[..., :1, :])], axis=-2)
-        written = np.concatenate([drives, run.b[..., i : i + 1, :]], axis=-2)
-        taken_by = np.concatenate([keys, run.k[..., i : i + 1, :]], axis=-2)
-        sums = product(written.mT, run.c[..., : i + 1, :])
-        found.append(start + sums - product(taken_by.mT, np.stack(omega, axis=-2)))
-    return np.stack(found, axis=-3)
+    l = run.k.shape[-2]
+    start, decays = _decayed(run.g, X)
+    drives, keys = (x[..., None, :, :] * decays for x in (run.b, run.k))
+    before = (np.tri(l, k=-1) > 0)[..., None]
+    by_b, by_k = ((x * run.k[..., None, :]).sum(-1)[..., None] for x in (drives, keys))
+    taken = recalled(start, run.k) + (np.where(before, by_b, 0) * run.c[..., None, :, :]).sum(-2)
+    omega = []
+    for i in range(l):
+        missing = taken[..., i, :]
+        if omega:
+            missing = missing - (by_k[..., i, :i, :] * np.stack(omega, axis=-2)).sum(-2)
+        omega.append(run.beta[..., i, :] * missing)
+    sums = product(drives.mT, run.c[..., None, :, :])
+    return start + sums - product(keys.mT, np.stack(omega, axis=-2)[..., None, :, :])
+
+
+def _decayed(g, X):
+    """The state decayed to each step of a chunk, and the decays to each step from those before it.
+
+    The sums of gates are taken step by step, so that an array that rounds at random does it there.
+    """
+    l, whole = g.shape[-2], 0
+    span, spans, sums = np.zeros_like(g), [], []
+    for i in range(l):
+        earlier = (np.arange(l) < i)[:, None]
+        span, whole = np.where(earlier, span + g[..., i : i + 1, :], 0), whole + g[..., i, :]
+        spans.append(span)
+        sums.append(whole)
+    decays = np.where((np.tri(l) > 0)[..., None], np.exp(np.stack(spans, axis=-3)), 0)
+    return np.exp(np.stack(sums, axis=-2))[..., None] * X[..., None, :, :], decays
 
 
 def doubled(run: StateRun, X, **_):
