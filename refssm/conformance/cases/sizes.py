@@ -7,6 +7,7 @@ from refssm._declaration.operator import Operator
 from refssm.conformance.number_types import number_type
 
 MATRIX_SIZE = 65
+PAIRS = 4  # a pair of steps costs less than an entry that a recurrence carries from step to step
 
 
 def core_dims(op: Operator) -> list[str]:
@@ -33,10 +34,10 @@ def of_matrices(op: Operator, dim: str) -> bool:
 
 def entries_of(op: Operator, dtype: str, *, of_gradient: bool = False) -> int:
     """The limit on the product of all sizes of a case; without inputs no oracle slows it down."""
-    contract = op.contract
+    contract, more = op.contract, PAIRS if "quadratic" in op.traits else 1
     if number_type(dtype).double and op.inputs:
-        return contract.double_case_entries
-    return contract.gradient_case_entries if of_gradient else contract.case_entries
+        return more * contract.double_case_entries
+    return more * (contract.gradient_case_entries if of_gradient else contract.case_entries)
 
 
 def largest(op: Operator, dim: str, sizes: Iterable[int], entries: int) -> int:
