@@ -46,7 +46,6 @@ def packed(x):
     layout=f"{GATED} -> b l {H} p",
     adapters=BY_GATE,
     only=one_value_of_each,
-    vjp=True,
     **DECLARED,
 )
 def delta_rule(q, k, v, alpha, beta):
