@@ -1,7 +1,7 @@
 """The command `refssm`: one file per subcommand; each imports its satellite packages when called.
 
 Exit codes: 0 pass; 1 a check failed, was inaccurate or ended in an error; 2 interrupted; 3 a bug of
-refssm; 4 usage error, or a file that cannot be written; 5 nothing left to check.
+refssm outside of a check; 4 usage error, or a file that cannot be written; 5 nothing left to check.
 """
 
 import errno

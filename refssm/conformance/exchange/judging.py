@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ from refssm.conformance.judging.expected import key_of, remembering
 from refssm.conformance.judging.grading import HEADROOM, span_product
 from refssm.conformance.judging.result import Explained, Result
 from refssm.conformance.judging.verdict import Verdict, says_nothing, worst_of
+from refssm.conformance.running.own_faults import guarded
 from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session
 from refssm.conformance.standard import Standard
@@ -252,7 +254,9 @@ def judge(session: Session, folder: Folder, lines: list[dict]) -> Iterator[Resul
     by_name = {trial.op.name: trial for trial in trials_of(session)}
     with remembering(answers.gauges):
         for (name, check, dtype), of_check in by_check.items():
-            yield _judged(by_name[name], _check(name, check, dtype), folder, of_check, session)
+            trial, asked = by_name[name], _check(name, check, dtype)
+            judged = partial(_judged, trial, asked, folder, of_check, session)
+            yield guarded(judged, partial(trial.wording.fault, asked))
 
 
 def _check(name: str, check: str, dtype: str) -> Check:

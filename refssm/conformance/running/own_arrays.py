@@ -34,6 +34,7 @@ from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.conformance.number_types import judged_type, number_type
 from refssm.conformance.running.first_calls import first_calls
+from refssm.conformance.running.own_faults import fault, guarded
 from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session
 from refssm.conformance.usage_error import UsageError
@@ -170,14 +171,7 @@ class _OwnData:
         trial, op = self.trial, self.trial.op
         check = Check(rule, op, self.dtype, 1, lambda *_: wrong(""))
         started, doubt = time.perf_counter(), certify(op)
-        try:
-            verdict = judge()
-        except Declined:
-            verdict = Verdict("-", notes=("the implementation declined these inputs",))
-        except Broken as broken:
-            verdict = broken.verdict
-        except np.linalg.LinAlgError as error:  # the reference fails
-            raise UsageError(f"{self.path}: {error}") from None
+        verdict = guarded(lambda: self._verdict(judge), fault)
         if doubt:
             verdict = Verdict("F", np.inf, 0.0, f"not judged: {doubt}", error=True)
         hint = f"inputs: {self.path}, {what}"
@@ -186,6 +180,17 @@ class _OwnData:
             evidence = gathered(op, verdict, self.arrays, self.statics)
             result = replace(result, evidence=evidence)
         return result
+
+    def _verdict(self, judge: Callable[[], Verdict]) -> Verdict:
+        """The verdict on the call; UsageError where the reference cannot take the arrays."""
+        try:
+            return judge()
+        except Declined:
+            return Verdict("-", notes=("the implementation declined these inputs",))
+        except Broken as broken:
+            return broken.verdict
+        except np.linalg.LinAlgError as error:  # the reference fails
+            raise UsageError(f"{self.path}: {error}") from None
 
 
 def _canonical(op, given, layout: str, path) -> dict[str, np.ndarray]:

@@ -13,6 +13,7 @@ from refssm.conformance.judging.certificate import certified
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.own_arrays import arguments
+from refssm.conformance.running.own_faults import fault, guarded
 from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session
 from refssm.conformance.usage_error import UsageError
@@ -34,7 +35,7 @@ def again(session: Session, path: Path, given: Mapping[str, np.ndarray], kept: M
     if doubt:
         verdict = Verdict("F", np.inf, 0.0, f"not judged: {doubt}", error=True)
     else:
-        verdict = _verdict(trial, check, path, given, kept)
+        verdict = guarded(lambda: _verdict(trial, check, path, given, kept), fault)
     return trial.wording.judged(check, verdict, started, hint=f"inputs: {path}")
 
 

@@ -36,6 +36,7 @@ from refssm.conformance.judging.result import Result
 from refssm.conformance.report import lines
 from refssm.conformance.report.verdict import headline, severity
 from refssm.conformance.running.first_calls import Probe
+from refssm.conformance.running.own_faults import guarded
 from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.running.sweeping import Sweeping, Wording
@@ -195,9 +196,21 @@ class Trial:
         self.wording = Wording(session.target, self.scope, self.candidate)
 
     def run(self) -> Iterator[Result]:
-        """Yield each result at once."""
-        scope, probe, wording = self.scope, self.probe, self.wording
+        """Yield each result at once; a fault of refssm between checks is the last one."""
         self.session.begin_another()
+        results = self._results()
+        while result := guarded(lambda: next(results, None), self._outside_checks):
+            yield result
+
+    def _outside_checks(self, fault: str) -> Result:
+        """The result where a fault of refssm is in no check, as in the first calls."""
+        dtype = (*self.scope.types, *types_of(self.op))[0]
+        check = checks_of(self.op, self.scope.profile, [dtype], vjp=False)[0]
+        return self.wording.fault(check, fault)
+
+    def _results(self) -> Iterator[Result]:
+        """All results; before the first one it is found out how to call the function."""
+        scope, probe, wording = self.scope, self.probe, self.wording
         reason = self.offer.absent or scope.undeclared
         if reason:
             dtype = (*scope.types, *scope.settings.types, *types_of(self.op))[0]
@@ -246,7 +259,10 @@ class Trial:
         return sweeping.of_misfit(self.probe.first_call(dtype))
 
     def judge(self, check: Check) -> Result:
-        """Run one check."""
+        """Run one check; a fault of refssm in it is its error."""
+        return guarded(lambda: self._judged(check), lambda told: self.wording.fault(check, told))
+
+    def _judged(self, check: Check) -> Result:
         self.session.tick(f"{self.op}: checking the reference", 0, 0)
         if doubt := self.doubt:
             return self.wording.result(check, "error", f"not judged: {doubt}")

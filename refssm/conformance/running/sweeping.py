@@ -6,6 +6,7 @@ import time
 import zlib
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from refssm.conformance.diagnosis.shrinking import SHRINK_SECONDS, SHRINK_TRIES,
 from refssm.conformance.judging.result import MISFIT, THIN, Also, Explained, Result
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.first_calls import BLOCK_SIZES, FirstCall, Probe
+from refssm.conformance.running.own_faults import HINT, KIND, guarded
 from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session
 from refssm.conformance.standard import Standard
@@ -81,6 +83,10 @@ class Wording:
             unjudged=self.scope.offer.unjudged,
         )
 
+    def fault(self, check: Check, told: str) -> Result:
+        """The result of a check in which refssm itself failed; `told` says how."""
+        return replace(self.result(check, "error", told), kind=KIND, hint=HINT)
+
     def skipped(self, check: str, dtype: str, reason: str) -> Result:
         """The result of a check that was not started."""
         op, function = self.scope.op.name, self.scope.settings.function
@@ -126,7 +132,7 @@ class Sweeping:
             swept.verdict = Verdict("-", notes=("declined all cases",))
         explained: tuple = ()
         if swept.failures:
-            explained = self._explained(swept)
+            explained = guarded(lambda: self._explained(swept), partial(_unexplained, swept))
         counts = swept.examples, swept.declined
         result = self.wording.judged(check, swept.verdict, started, *counts, hint)
         if swept.failures:
@@ -137,8 +143,8 @@ class Sweeping:
         """The result of a first call that is a failure; the check draws no other case."""
         started, verdict = time.perf_counter(), without_result(first.outcome)
         swept = Swept(examples=1, verdict=verdict, failures=[_failure(first.case, verdict)])
-        explained = self._explained(swept)
-        result = self.wording.judged(self.check, verdict, started)
+        explained = guarded(lambda: self._explained(swept), partial(_unexplained, swept))
+        result = self.wording.judged(self.check, swept.verdict, started)
         result = result.explained(*explained) if explained else result
         if first.killed:
             return result
@@ -314,6 +320,13 @@ class Sweeping:
 def _failure(case: Case, verdict: Verdict) -> Failure:
     """The failure of a case that no sampler drew."""
     return Failure(0, "", verdict, verdict, sample=Sample(case))
+
+
+def _unexplained(swept: Swept, fault: str) -> tuple[()]:
+    """No explanation, and a note why: the failure itself is judged, and stays."""
+    notes = *swept.verdict.notes, f"while the failure was explained: {fault}"
+    swept.verdict = replace(swept.verdict, notes=notes)
+    return ()
 
 
 def first_seed(check: Check, seed: int) -> int:

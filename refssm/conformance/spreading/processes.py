@@ -22,8 +22,10 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.fingerprint import versions_here
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.piece import Piece
 from refssm.conformance.judging.certificate import certified
 from refssm.conformance.judging.kept import keeping
+from refssm.conformance.running.own_faults import guarded
 from refssm.conformance.running.session import Trial, trials_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.running.source import Learned, Source
@@ -163,17 +165,28 @@ CALLS, REFERENCE = "calls", "reference"
 
 
 def prepare(kit: Kit, name: str, what: str) -> tuple[str, str, Learned | str | None]:
-    """Before the checks: the first calls of one implementation, or why not to trust refssm's."""
-    with _at_work, keeping():
+    """Before the checks: the first calls of one implementation, or why not to trust refssm's.
+
+    None if a child process died, or by a fault of refssm: then the first process finds out.
+    """
+
+    def found() -> Learned | str | None:
         if what == REFERENCE:
-            return name, what, certified(operator_named(name))
-        return name, what, learn(_bench(kit).trial(name))
+            return certified(operator_named(name))
+        return learn(_bench(kit).trial(name))
+
+    with _at_work, keeping():
+        return name, what, guarded(found, lambda fault: None)
 
 
 def judge_piece(kit: Kit, learned: Learned, name: str, check_id: str, part: int):
-    """Judge one piece; returns its key and the piece."""
+    """Judge one piece; returns its key and the piece, None if the first process must judge it."""
+
+    def judged() -> Piece | None:
+        return piece_of(*_bench(kit).check(name, learned, check_id), part)
+
     with _at_work, keeping():
-        return check_id, part, piece_of(*_bench(kit).check(name, learned, check_id), part)
+        return check_id, part, guarded(judged, lambda fault: None)
 
 
 @contextmanager
@@ -228,12 +241,14 @@ def _spread(session: Session, crew: Crew, journal: Journal | None) -> Iterator[S
 
 
 def _learned(kit: Kit, crew: Crew, names: list[str]) -> dict[str, Learned]:
-    """What is known of each implementation before its checks; none if a child process died."""
+    """What is known of each implementation before its checks; else the first process finds out."""
     tasks = [(kit, name, what) for name in names for what in (CALLS, REFERENCE)]
     with closing(crew.each(prepare, tasks)) as prepared:
         told = {(name, what): found for name, what, found in prepared}
     learned = {name: told[name, CALLS] for name in names}
-    return {name: of._replace(doubt=told[name, REFERENCE]) for name, of in learned.items() if of}
+    doubts = {name: told[name, REFERENCE] for name in names}
+    known = {name: of for name, of in learned.items() if of and doubts[name] is not None}
+    return {name: of._replace(doubt=doubts[name]) for name, of in known.items()}
 
 
 def _plan(kit: Kit, trial: Trial, pieces: Pieces) -> Iterator[tuple]:

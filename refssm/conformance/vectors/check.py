@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict, worst_of
 from refssm.conformance.running.first_calls import first_calls
+from refssm.conformance.running.own_faults import guarded
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 from refssm.conformance.vectors.document import Vector, Vectors, hexadecimal
@@ -72,7 +74,8 @@ class _OneOperator:
                 message = f"{dtype} is not accepted: {refused[dtype]}"
                 yield self._result(dtype, "skipped", message=message)
             else:
-                yield self._judged(dtype)
+                failed = partial(self._result, dtype, "error")
+                yield guarded(partial(self._judged, dtype), failed)
 
     def _judged(self, dtype: str) -> Result:
         cases = [case for case in self.vectors.cases if case.dtype == dtype]

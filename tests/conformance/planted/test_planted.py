@@ -10,6 +10,7 @@ from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.planted import planted_bugs
+from refssm.conformance.running.own_faults import REPORT
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 
@@ -55,6 +56,7 @@ def test_every_planted_bug_is_caught_by_the_check_it_names(bug):
     caught = [line for line in lines if line.failed]
     assert [line.dtype for line in caught] == [dtype]
     assert caught[0].message
+    assert not any(REPORT in told for line in lines for told in (line.message, *line.notes))
 
 
 def test_planted_bugs_have_names_of_their_own_and_a_dozen_for_every_operator():
