@@ -161,8 +161,11 @@ def implements(name: str, **declared: Any):
                 `<name>_vjp` in the same place is always judged.
     only        a function that receives the arguments of a case by name (keyword arguments
                 too) and returns those that the kernel supports (a length cut to a multiple of
-                64, a constant decay), or None to decline the case. It must return its own result
-                unchanged. A call may also raise NotImplementedError to decline a case.
+                64, a constant decay), or None to decline the case. Names and axes are those of
+                the catalog, as `refssm show` prints them, whatever `layout` says. It is asked
+                before every call, also with parts of a case, with a size of zero, and with sizes
+                that disagree. It must return its own result unchanged. A call may also raise
+                NotImplementedError to decline a case.
     accuracy    a `Budget`.
     ftz         True: subnormal numbers may be flushed to zero.
     deterministic  False: outputs of equal calls may differ within tolerance (atomic additions).

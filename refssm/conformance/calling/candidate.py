@@ -13,6 +13,7 @@ from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import UNSTEADY, Declined, Outcome
 from refssm.conformance.calling.worker import NOT_CALLED
 from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.windows import at_length, cut
 from refssm.conformance.judging.grading import Grader
 from refssm.conformance.judging.verdict import WRITTEN, Verdict, misfit, types_in, wrong
 from refssm.conformance.standard import Standard
@@ -84,9 +85,8 @@ class Candidate:
     def narrowed(self, arrays, statics, op: Operator | None = None) -> tuple[list, dict]:
         """Arguments projected by the implementation's `only`; raises Declined where it declines."""
         op = op or self.op
-        offers = {offer.name: offer for offer in self.worker.found}
         kept = list(arrays), dict(statics)
-        if offers[op.name].narrows:
+        if self._narrows(op):
             kept = self.worker.narrow(op.name, *kept)
         if isinstance(kept, Outcome):
             if kept.status == UNSTEADY:
@@ -107,6 +107,36 @@ class Candidate:
         if told != dict(statics) or not all(map(_equal, kept, arrays)):
             raise Declined
         return kept
+
+    def accepts(self, arrays, statics) -> bool:
+        """True if `only` returns these arguments as they are; they may be those of no case."""
+        if not self._narrows(self.op):
+            return True
+        kept = self.worker.narrow(self.op.name, list(arrays), dict(statics))
+        if kept is None or isinstance(kept, Outcome):
+            return False
+        return kept[1] == dict(statics) and all(map(_equal, kept[0], arrays))
+
+    def piece(self, arrays, statics, op: Operator | None = None) -> tuple[list, dict]:
+        """Arguments of a piece of a sequence, as `only` shortens it, perhaps with another chunk.
+
+        Raises Declined if `only` declines it, or changes it otherwise: then it is no piece of the
+        sequence any more.
+        """
+        op = op or self.op
+        kept, told = self.narrowed(arrays, statics, op)
+        length = op.sizes(*kept, **told)[op.leading]
+        asked = at_length(op, statics, length)
+        alike = {name: n for name, n in told.items() if name != "chunk"}
+        if any(asked[name] != n for name, n in alike.items()):
+            raise Declined
+        if not all(map(_equal, kept, cut(op, arrays, slice(0, length)))):
+            raise Declined
+        return kept, told
+
+    def _narrows(self, op: Operator) -> bool:
+        """True if the implementation of an operator has an `only`."""
+        return {offer.name: offer for offer in self.worker.found}[op.name].narrows
 
     def outcome(self, arrays, statics, *, name="", **how) -> Outcome:
         """The outcome of one call; never raises for a failed call."""

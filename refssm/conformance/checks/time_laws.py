@@ -1,5 +1,7 @@
 """Laws of time: outputs for a shorter, changed, divided or delayed input."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from refssm._declaration.adapted import adapted, adapters_of
@@ -14,11 +16,19 @@ from refssm.conformance.checks.linear_laws import linear_arguments
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.verdict import Verdict, worst_of
 
+LEFT_OUT = "pieces that the implementation declines, or that `only` would change, are not compared"
+
 
 def _run(candidate: Candidate, arrays, statics) -> tuple[np.ndarray, Gauge]:
     """The first output of one call, and its gauge."""
     y, *_ = candidate.results(arrays, statics)
     return y, candidate.grader.expect(arrays, statics)[0]
+
+
+def _worst(verdicts: list[Verdict], left_out: bool) -> Verdict:
+    """The worst verdict, with a note if pieces were left out."""
+    worst = worst_of(verdicts)
+    return replace(worst, notes=(*worst.notes, LEFT_OUT)) if left_out else worst
 
 
 def _points(case: Case, length: int) -> list[int]:
@@ -34,18 +44,19 @@ def prefix(candidate: Candidate, case: Case) -> Verdict:
     """The outputs of a shortened input are the first outputs of the whole input."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
     y, gauge = _run(candidate, arrays, statics)
-    verdicts = [NOTHING]
+    verdicts, left_out = [NOTHING], False
     for k in _points(case, y.shape[-len(op.output_dims[0])]):
         try:
             short = cut(op, arrays, slice(0, k))
-            short, fewer = candidate.narrowed(short, at_length(op, statics, k))
+            short, fewer = candidate.piece(short, at_length(op, statics, k))
             first, bound = _run(candidate, short, fewer)
         except Declined:
+            left_out = True
             continue
         past = slice(0, first.shape[-len(op.output_dims[0])])  # `only` may cut to blocks
         whole, kept = windowed(op, gauge, past), in_window(op, y, past)
         verdicts.append(candidate.grader.agree(arrays, first, kept, bound, whole))
-    return worst_of(verdicts)
+    return _worst(verdicts, left_out)
 
 
 @law(owed=lambda op: "causal" in op.traits and bool(timed(op)), touches=timed)
@@ -92,7 +103,7 @@ def _carried(candidate: Candidate, other: Operator, head, statics, y, k) -> list
     if not other.state_outputs:
         return [np.ascontiguousarray(in_window(op, y, slice(k - 1, k)).squeeze(-2))]
     start = head[-states_in(other) :] if from_state(op) else _at_rest(op, other, head)
-    pieces, fewer = candidate.narrowed([*_driving(op, other, head), *start], statics, other)
+    pieces, fewer = candidate.piece([*_driving(op, other, head), *start], statics, other)
     if pieces[0].shape != head[0].shape:
         raise Declined  # `only` shortened the piece
     outputs = candidate.results(pieces, fewer, op=other)
@@ -152,7 +163,7 @@ def split(candidate: Candidate, case: Case) -> Verdict:
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     ys, gauges = candidate.results(arrays, statics), candidate.grader.expect(arrays, statics)
-    other, verdicts = _going_on(op), [NOTHING]
+    other, verdicts, left_out = _going_on(op), [NOTHING], False
     assert other is not None
     taken = {offer.name: offer.adapters for offer in candidate.worker.found}
     if taken.get(other.name) != candidate.offer.adapters:
@@ -162,9 +173,10 @@ def split(candidate: Candidate, case: Case) -> Verdict:
         try:
             carried = _carried(candidate, other, head, statics, ys[0], k)
             later = _driving(op, other, cut(op, arrays, slice(k, None)))
-            pieces, fewer = candidate.narrowed([*later, *carried], statics, other)
+            pieces, fewer = candidate.piece([*later, *carried], statics, other)
             tail = candidate.results(pieces, fewer, op=other)
         except Declined:
+            left_out = True
             continue
         bounds = candidate.grader.expect(pieces, fewer, other)
         rank = len(op.output_dims[0])
@@ -178,7 +190,7 @@ def split(candidate: Candidate, case: Case) -> Verdict:
             verdicts.append(
                 candidate.grader.agree(arrays, tail[j], ys[j], *bound, output=j, through=True)
             )
-    return worst_of(verdicts)
+    return _worst(verdicts, left_out)
 
 
 @law(
@@ -193,7 +205,7 @@ def shift(candidate: Candidate, case: Case) -> Verdict:
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     y, gauge = _run(candidate, arrays, statics)
-    length, verdicts = y.shape[-len(op.output_dims[0])], [NOTHING]
+    length, verdicts, left_out = y.shape[-len(op.output_dims[0])], [NOTHING], False
     axes = dict(zip(op.inputs, time_axes(op), strict=True))
     groups = [group for group, _ in op.linear_in] or [timed(op)]
     for group in groups:
@@ -204,8 +216,11 @@ def shift(candidate: Candidate, case: Case) -> Verdict:
                 _delayed(a, axes[n], k) if n in group else a
                 for n, a in zip(op.inputs, arrays, strict=True)
             ]
-            late, _ = candidate.narrowed(late, statics)
-            other, bound = _run(candidate, late, statics)
+            try:
+                other, bound = _run(candidate, candidate.admitted(late, statics), statics)
+            except Declined:
+                left_out = True
+                continue
             axis = -len(op.output_dims[0])
             delayed = gauge.moved(lambda a, k=k, axis=axis: _delayed(a, axis, k))
             wanted = _delayed(y, axis, k)
@@ -214,7 +229,7 @@ def shift(candidate: Candidate, case: Case) -> Verdict:
                 other, wanted = (in_window(op, x, after) for x in (other, wanted))
                 bound, delayed = (windowed(op, g, after) for g in (bound, delayed))
             verdicts.append(candidate.grader.agree(late, other, wanted, bound, delayed))
-    return worst_of(verdicts)
+    return _worst(verdicts, left_out)
 
 
 def _delayed(a, axis, k):

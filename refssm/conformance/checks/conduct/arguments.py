@@ -164,6 +164,7 @@ def shapes(candidate: Candidate, case: Case) -> Verdict:
     """Sizes that disagree raise an error; code that accepts them gets a note."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
     refuse_unusable(op, candidate.outputs(arrays, statics))  # Broken if even the valid call fails
+    left_out = called = False
     for i, (name, dims) in enumerate(zip(op.inputs, op.input_dims, strict=True)):
         for axis, dim in enumerate(dims):
             if sum(dim in other for other in op.input_dims) < 2:
@@ -171,13 +172,20 @@ def shapes(candidate: Candidate, case: Case) -> Verdict:
             longer = list(arrays)
             position = arrays[i].ndim - len(dims) + axis
             longer[i] = np.concatenate([arrays[i]] * 2, axis=position)
+            if not candidate.accepts(longer, statics):
+                left_out = True
+                continue
+            called = True
             if candidate.outcome(longer, statics).status == "ok":
                 note = (
                     f"no error for `{name}` with {dim}={longer[i].shape[position]} where the other "
                 )
                 note += f"arguments have {dim}={arrays[i].shape[position]}"
                 return Verdict("A", notes=(note,))
-    return PASS
+    return Verdict("-", notes=(ALL_LEFT_OUT,)) if left_out and not called else PASS
+
+
+ALL_LEFT_OUT = "`only` declines or changes all arguments whose sizes disagree"
 
 
 @conduct(without_arguments=True)
@@ -185,24 +193,27 @@ def empty(candidate: Candidate, case: Case) -> Verdict:
     """Length zero and state size zero are accepted, with right outputs: the last state of an empty
     piece is the first. Code that refuses them gets a note.
     """
-    op, (given, told) = candidate.op, candidate.given(case)
+    op, (given, told), notes = candidate.op, candidate.given(case), []
     refuse_unusable(op, candidate.outputs(given, told))
     # parameters have ranges of their own, which may exclude 0
     for dim in [d for d in case.sizes if d not in op.parameters]:
         arrays = shortened(op, given, dim, 0)
         statics = {**told, dim: 0} if dim in told else told
         wanted = op.output_shapes(*arrays, **statics)
+        if not candidate.accepts(arrays, statics):
+            notes.append(f"`only` declines or changes a case with {dim}=0, so that is not judged")
+            continue
         outcome = candidate.outcome(arrays, statics)
         got = [getattr(y, "shape", None) for y in outcome.outputs]
         if outcome.status != "ok" or got != wanted:
             if op.offsets and not _defined(op, arrays, statics):
                 continue  # no sequence, but steps
             came = outcome.message or f"returned shape {got}, want {wanted}"
-            return Verdict("A", notes=(f"with {dim}=0 the call {came}",))
+            return Verdict("A", notes=(*notes, f"with {dim}=0 the call {came}"))
         verdict = _graded_if_defined(candidate, arrays, statics, outcome.outputs)
         if not verdict.ok:
             return _about(f"with {dim}=0: ", verdict)
-    return PASS
+    return replace(PASS, notes=tuple(notes))
 
 
 def _graded_if_defined(candidate: Candidate, arrays, statics, outputs) -> Verdict:
