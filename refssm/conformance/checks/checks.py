@@ -251,7 +251,23 @@ def gradient_of(candidate: Candidate, case: Case) -> Verdict:
 
 
 def gradient_at(candidate: Candidate, cotangents, arrays, statics, view="") -> Verdict:
-    """Grade each gradient of one VJP call; the worst verdict."""
+    """Grade each gradient of one VJP call; the worst verdict.
+
+    A failure with views says so, if the same call with contiguous arguments is right.
+    """
+    given = candidate, cotangents, arrays, statics
+    verdict = _gradient_of_view(*given, view)
+    if not view or verdict.ok or verdict.died or not _gradient_of_view(*given, "").ok:
+        return verdict
+    told = f"{NOT_CONTIGUOUS.format(view)}: {verdict.message}; with contiguous ones it is right"
+    return replace(verdict, message=told, kind=verdict.failure[1])
+
+
+NOT_CONTIGUOUS = "called with arguments that are not contiguous ({})"
+
+
+def _gradient_of_view(candidate: Candidate, cotangents, arrays, statics, view) -> Verdict:
+    """The verdict on one VJP call with such a view of the arguments."""
     try:
         gradients = candidate.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
     except Broken as broken:
