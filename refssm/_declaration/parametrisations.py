@@ -156,6 +156,10 @@ def parameter_of(domain: Domain, adapter: Adapter) -> Domain:
         assert domain.fit is not None
         return parameter.inverse(domain.fit(parameter.forward(theta)))
 
+    def held(theta):
+        assert domain.holds is not None
+        return domain.holds(parameter.forward(theta))
+
     fields = {key: getattr(domain, key) for key in Domain.__dataclass_fields__}
     fields |= {
         "summary": f"{name} of {domain.summary}",
@@ -163,6 +167,7 @@ def parameter_of(domain: Domain, adapter: Adapter) -> Domain:
         "tame": tuple(f"{name} of {key}" for key in domain.tame),
         "textures": tuple(t for t in domain.textures if t in TEXTURES),
         "fit": domain.fit and fitted,
+        "holds": domain.holds and held,
         "structured": {},
         "span": False,
     }

@@ -52,6 +52,7 @@ class Domain:
     textures: tuple[str, ...] = ("each",)
     kind: str = "either"  # like the case; "real", "complex", "flag" (boolean), "offsets" (below)
     fit: Callable[[np.ndarray], np.ndarray] | None = None  # makes a whole array valid
+    holds: Callable[[np.ndarray], bool] | None = None  # what `fit` makes true of a whole array
     meets: str = ""  # the argument with this one's poles
     span: bool = False  # entries are multiplied along the first core axis
     exponent: bool = False  # entries are multiplied by the time, which is 0 at the first output

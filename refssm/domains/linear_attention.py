@@ -5,6 +5,14 @@ from dataclasses import replace
 import numpy as np
 
 from refssm._numerics.triangular import unit_lower_inverse
+from refssm.domains.conditions import (
+    not_rising,
+    not_rising_of_keys,
+    products,
+    short,
+    short_for_chunks,
+    unit_lower,
+)
 from refssm.domains.domain import ALIKE, NOTHING, WAVE_TEXTURES, Domain
 from refssm.domains.maps import logarithmic, turn
 from refssm.domains.recurrences import projections, real_signals
@@ -42,6 +50,7 @@ keys = Domain(
     textures=WAVE_TEXTURES,
     kind="real",
     fit=unit_keys,
+    holds=short,
 )
 
 queries = replace(
@@ -114,10 +123,11 @@ gate_sums = replace(
     log_gates,
     summary="running sums of such logarithms of gates: at most 0 and not increasing; real",
     fit=_summed_steps,
+    holds=not_rising,
     decay=False,  # all steps but the first have sums, too, and each pair of steps a difference
     structured=NOTHING,
 )
-gate_sums_of_keys = replace(gate_sums, fit=_summed_of_keys)
+gate_sums_of_keys = replace(gate_sums, fit=_summed_of_keys, holds=not_rising_of_keys)
 
 
 def products_from_keys(x):
@@ -131,11 +141,13 @@ products_of_keys = replace(
     keys,
     summary="β_i k_i·k_j below the diagonal, of keys of norm at most 1 and rates to 2; real",
     fit=products_from_keys,
+    holds=products,
 )
 inverses_of_chunks = replace(
     products_of_keys,
     summary="(I + L)⁻¹ of such L: 1 on the diagonal, 0 above it, moduli to 2; real",
     fit=lambda x: unit_lower_inverse(products_from_keys(x)),
+    holds=unit_lower,
 )
 
 
@@ -153,6 +165,7 @@ writes_of_states = replace(
     keys,
     summary="rows of norm at most 1/(l m): any, the same at all steps, one entry, short, 0",
     fit=short_rows,
+    holds=short_for_chunks,
 )
 
 values_of_chunks = replace(

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from refssm.domains.conditions import bounded
 from refssm.domains.domain import SIGNAL_TEXTURES, WAVE_TEXTURES, Domain
 from refssm.domains.maps import compass, logarithmic, products_bounded, turn
 
@@ -25,6 +26,7 @@ decays = Domain(
     tame=("one", "slow", "turning", "unit"),
     textures=("each", "constant", "channel", "gaps", "subnormal"),
     fit=products_bounded,
+    holds=bounded,
     span=True,
     decay=True,
     structured={"close": ("alike",), "strong": ("decayed",)},

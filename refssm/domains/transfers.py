@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from refssm.domains.conditions import decaying
 from refssm.domains.domain import NOTHING, Domain
 from refssm.domains.maps import damped, logarithmic, ringing, shrunk, turn
 from refssm.domains.memories import settling_matrices
@@ -14,12 +15,14 @@ damped_matrices = replace(
     settling_matrices,
     summary="state matrices that decay at a rate of 1/16 at least: any, triangular, diagonal",
     fit=damped,
+    holds=decaying,
 )
 
 ringing_matrices = replace(
     settling_matrices,
     summary="state matrices that ring: skew-Hermitian, decaying at a rate of 1/16 to 3/16",
     fit=ringing,
+    holds=decaying,
     structured=NOTHING,  # `ringing` makes a matrix skew-Hermitian
 )
 

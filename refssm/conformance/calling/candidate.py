@@ -13,9 +13,11 @@ from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import UNSTEADY, Declined, Outcome
 from refssm.conformance.calling.worker import NOT_CALLED
 from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.partners import within
 from refssm.conformance.cases.windows import at_length, cut
 from refssm.conformance.judging.grading import Grader
 from refssm.conformance.judging.verdict import WRITTEN, Verdict, misfit, types_in, wrong
+from refssm.conformance.number_types import judged_type
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 
@@ -107,6 +109,11 @@ class Candidate:
         if told != dict(statics) or not all(map(_equal, kept, arrays)):
             raise Declined
         return kept
+
+    def inside(self, arrays) -> bool:
+        """True if arguments that a check made satisfy the conditions of the operator's domains."""
+        kind = self.standard.type if self.standard else judged_type(arrays)
+        return within(self.op, arrays, kind)
 
     def accepts(self, arrays, statics) -> bool:
         """True if `only` returns these arguments as they are; they may be those of no case."""

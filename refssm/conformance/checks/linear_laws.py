@@ -8,7 +8,7 @@ from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.law import law
+from refssm.conformance.checks.law import NOTHING, law
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.grading import inexact
 from refssm.conformance.judging.verdict import Verdict, worst_of
@@ -46,16 +46,22 @@ def additive(candidate: Candidate, case: Case) -> Verdict:
     f(x₁ + x₂) = f(x₁) + f(x₂).
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
-    verdicts = []
+    verdicts = [NOTHING]
     for group, outputs in op.linear_in:
-        first = [_on_grid(a) if n in group else a for n, a in zip(op.inputs, arrays, strict=True)]
+        part = 0.5 if any(op.inputs[n].holds for n in group) else 1  # as half of a key, and half
+        first = [
+            _on_grid(a) * a.dtype.type(part) if n in group else a
+            for n, a in zip(op.inputs, arrays, strict=True)
+        ]
         second = [
-            _on_grid(_shuffled(a, case, i)) if n in group else a
+            _on_grid(_shuffled(a, case, i)) * a.dtype.type(part) if n in group else a
             for i, (n, a) in enumerate(zip(op.inputs, arrays, strict=True))
         ]
         both = [
             p + q if n in group else p for n, p, q in zip(op.inputs, first, second, strict=True)
         ]
+        if not all(map(candidate.inside, (first, second, both))):
+            continue
         first, second, both = (candidate.admitted(x, statics) for x in (first, second, both))
         ys = [candidate.results(x, statics) for x in (both, first, second)]
         gauged = [candidate.grader.expect(x, statics) for x in (both, first, second)]
@@ -96,10 +102,15 @@ def scaling(candidate: Candidate, case: Case) -> Verdict:
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     ys = candidate.results(arrays, statics)
-    power = int(case.generator(300).choice(POWERS))
-    verdicts = [Verdict("A")]
+    drawn, verdicts = int(case.generator(300).choice(POWERS)), [NOTHING]
     for group, outputs in op.linear_in:
+        power = drawn
+        if not candidate.inside(_times(op, group, arrays, power)):  # a key of norm 1
+            power = -abs(drawn)
         scaled = _times(op, group, arrays, power)
+        if not candidate.inside(scaled):
+            continue
+        verdicts.append(Verdict("A"))
         others = candidate.results(candidate.admitted(scaled, statics), statics)
         for j in outputs:
             if not op.contract.scales_exactly:
@@ -150,6 +161,8 @@ def _of_logarithms(candidate: Candidate, arrays, statics, ys, group, j: int, pow
         return False
     for power in powers:
         scaled, more = _times(op, group, arrays, power), 1 + abs(power) * np.log(2)
+        if not candidate.inside(scaled):
+            continue
         try:
             others = candidate.results(candidate.admitted(scaled, statics), statics)
         except Declined:
@@ -168,15 +181,19 @@ def _scaled(gauge: Gauge, factor: float) -> Gauge:
 def zero(candidate: Candidate, case: Case) -> Verdict:
     """Where the operator is linear, zero input gives zero output, bit by bit."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
+    verdict = NOTHING
     for group, outputs in op.linear_in:
         nothing = [
             np.zeros_like(a) if n in group else a for n, a in zip(op.inputs, arrays, strict=True)
         ]
+        if not candidate.inside(nothing):
+            continue
+        verdict = Verdict("A")
         ys = candidate.results(candidate.admitted(nothing, statics), statics)
         for j in outputs:
             if not np.array_equal(ys[j], np.zeros_like(ys[j])):
                 return inexact(op, ys[j], np.zeros_like(ys[j]), "zero input: ", j)
-    return Verdict("A")
+    return verdict
 
 
 def integers(candidate: Candidate, arrays, statics, ys, gauge: Gauge) -> Verdict | None:
@@ -204,6 +221,8 @@ def _rounds(candidate: Candidate, arrays, statics, ys, group) -> bool:
     """True if some power of two of this group gives other bits, and all are within rounding."""
     for power in POWERS:
         scaled = _times(candidate.op, group, arrays, power)
+        if not candidate.inside(scaled):
+            continue
         try:
             others = candidate.results(candidate.admitted(scaled, statics), statics)
         except Declined:

@@ -66,11 +66,7 @@ def causal(candidate: Candidate, case: Case) -> Verdict:
     y, gauge = _run(candidate, arrays, statics)
     verdicts = [NOTHING]
     for k in _points(case, y.shape[-len(op.output_dims[0])]):
-        linear = linear_arguments(op)
-        changed = [
-            a if axis is None else _future_changed(a, axis, k, -0.5 if name in linear else 0.5)
-            for name, a, axis in zip(op.inputs, arrays, time_axes(op), strict=True)
-        ]
+        changed = _with_another_future(candidate, arrays, k)
         changed, told = candidate.narrowed(changed, statics)
         if told != statics or not _same_past(op, arrays, changed, k):
             return NOTHING  # the implementation's `only` made the past depend on the future
@@ -85,10 +81,29 @@ def causal(candidate: Candidate, case: Case) -> Verdict:
     return worst_of(verdicts)
 
 
-def _future_changed(a, axis, k, factor):
-    """From step k on, times `factor` and in reverse order; flags inverted."""
+def _with_another_future(candidate: Candidate, arrays, k) -> list[np.ndarray]:
+    """The arguments changed from step k on, as far as they stay in the operator's domain.
+
+    One that would leave it in reverse order keeps its order, or is left alone.
+    """
+    op, changed = candidate.op, list(arrays)
+    linear, axes = linear_arguments(op), time_axes(op)
+    for i, (name, axis) in enumerate(zip(op.inputs, axes, strict=True)):
+        if axis is None:
+            continue
+        factor = -0.5 if name in linear else 0.5
+        for order in (-1, 1):
+            one = _future_changed(arrays[i], axis, k, factor, order)
+            if candidate.inside([*changed[:i], one, *changed[i + 1 :]]):
+                changed[i] = one
+                break
+    return changed
+
+
+def _future_changed(a, axis, k, factor, order):
+    """From step k on, times `factor`, in this or in reverse order; flags inverted."""
     a = np.moveaxis(a.copy(), axis, 0)
-    a[k:] = ~a[k:] if a.dtype.kind == "b" else factor * a[k:][::-1]
+    a[k:] = ~a[k:] if a.dtype.kind == "b" else factor * a[k:][::order]
     return np.ascontiguousarray(np.moveaxis(a, 0, axis))
 
 

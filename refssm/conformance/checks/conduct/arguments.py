@@ -103,8 +103,10 @@ def _of_zeros(candidate: Candidate, case: Case) -> Iterator[tuple[str, Outcome]]
     for i, (name, domain) in enumerate(op.inputs.items()):
         if name in op.discrete or not holds_zero(domain, arrays[i].dtype.kind == "f"):
             continue
+        zeros = [*arrays[:i], np.zeros_like(arrays[i]), *arrays[i + 1 :]]
+        if not candidate.inside(zeros):
+            continue
         try:
-            zeros = [*arrays[:i], np.zeros_like(arrays[i]), *arrays[i + 1 :]]
             given = [a.copy() for a in candidate.admitted(zeros, statics)]  # it may write to them
             outcome = candidate.outcome(given, statics)
         except (Broken, Declined):

@@ -15,10 +15,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.cotangents import cotangents_of
+from refssm.conformance.cases.partners import together
 from refssm.conformance.checks.conduct.resized import longer, other_values
 from refssm.conformance.checks.law import conduct
 from refssm.conformance.judging.verdict import Verdict, told_apart, worst_of, wrong
@@ -90,16 +92,24 @@ def _changed_alone(candidate: Candidate, case: Case) -> Iterator[Verdict]:
     first = candidate.results(arrays, statics)
     if not candidate.grader.outputs(arrays, first, candidate.grader.expect(arrays, statics)).ok:
         return
-    for i, name in enumerate(candidate.op.inputs):
+    for what, mixed in _mixed(candidate.op, arrays, values):
         try:
-            mixed = candidate.admitted([*arrays[:i], values[i], *arrays[i + 1 :]], statics)
+            mixed = candidate.admitted(mixed, statics)
             candidate.results(arrays, statics)  # what is kept may be of the last call only
             outputs = candidate.results(mixed, statics)
         except Declined:
             continue
         verdict = candidate.grader.outputs(mixed, outputs, candidate.grader.expect(mixed, statics))
-        told = f"with a new value of `{name}` alone: {verdict.message}; {KEYED}"
+        told = f"with a new value of {what} alone: {verdict.message}; {KEYED}"
         yield verdict if verdict.ok else replace(verdict, message=told, kind=KIND)
+
+
+def _mixed(op: Operator, arrays, values) -> Iterator[tuple[str, list[np.ndarray]]]:
+    """The arguments with the new value of one, or of those that belong together, and its name."""
+    for names in together(op):
+        changed = zip(op.inputs, arrays, values, strict=True)
+        mixed = [new if name in names else old for name, old, new in changed]
+        yield " and ".join(f"`{name}`" for name in names), mixed
 
 
 def _pulled_again(candidate: Candidate, case: Case) -> Verdict:
@@ -119,9 +129,8 @@ def _pulled_again(candidate: Candidate, case: Case) -> Verdict:
         return candidate.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
 
     others = [("other values", values)]
-    for i, name in enumerate(candidate.op.inputs if len(arrays) > 1 else ()):
-        mixed = [*arrays[:i], values[i], *arrays[i + 1 :]]
-        others.append((f"another value of `{name}` alone", mixed))
+    for what, mixed in _mixed(candidate.op, arrays, values) if len(arrays) > 1 else ():
+        others.append((f"another value of {what} alone", mixed))
     first = None
     for what, forward in others:
         try:
