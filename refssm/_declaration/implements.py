@@ -78,6 +78,7 @@ class Declaration:
     kinds: str = "any"
     adapters: tuple[Adapter, ...] = ()
     unjudged: tuple[str, ...] = ()
+    nan_chunk: int = 0
 
     def __post_init__(self):
         for name, kind in KINDS.items():
@@ -102,6 +103,9 @@ class Declaration:
         if strange := [name for name in self.unjudged if not isinstance(name, str)]:
             wanted = "names of arguments"
             raise ValueError(f"implements: `unjudged` must be {wanted}, got {strange[0]!r}")
+        if type(self.nan_chunk) is not int or self.nan_chunk < 0:
+            wanted = "a number of steps"
+            raise ValueError(f"implements: `nan_chunk` must be {wanted}, got {self.nan_chunk!r}")
         for dtype in self.dtypes:
             if dtype not in TYPES:
                 raise ValueError(f"implements: {unknown('type', dtype, TYPES)}")
@@ -136,6 +140,8 @@ class Declaration:
             raise ValueError(
                 f'implements: kinds="complex": {op} has no argument of complex numbers'
             )
+        if self.nan_chunk and op.traits.isdisjoint(("causal", "anticausal")):
+            raise ValueError(f"implements: nan_chunk={self.nan_chunk}: {op} has no steps in order")
         try:
             adapted(op, self.adapters)
         except ValueError as error:
@@ -177,6 +183,9 @@ def implements(name: str, **declared: Any):
     unjudged    names of arguments that a wrapper leaves at their defaults, and the operator does
                 not have: ("D", "z"). Reports list them as not judged, with those of the function
                 itself, which are found without a declaration.
+    nan_chunk   the chunk of a scan that multiplies masked matrices, in steps: NaN and infinity
+                may come out as NaN within their chunk, because 0 times NaN is NaN. Reports have
+                a note. The chunked forms of the catalog need no such declaration.
 
     Raises ValueError for a value that is not possible.
 

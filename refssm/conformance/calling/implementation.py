@@ -45,6 +45,7 @@ class Offer(NamedTuple):
     files: bool = False  # an external program that reads files: no memory to check
     unjudged: tuple[str, ...] = ()  # arguments that the operator does not have
     untaken: tuple[str, ...] = ()  # keywords of the operator that it does not have
+    nan_chunk: int = 0  # steps within which it may spread NaN
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ class Found:
             declared.adapters,
             unjudged=self.unjudged,
             untaken=self.untaken,
+            nan_chunk=declared.nan_chunk,
         )
         if lack := vars_of(self.forward).get("__refssm_lack__", str)():
             return offer._replace(absent=lack)

@@ -32,7 +32,8 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
     If finite arguments have an infinite result, by a pole or by overflow, NaN is accepted too: x
     d*/|d|² gives NaN for x/0, and another order of operations may compute 0·∞ before an overflow. A
     finite number is never accepted for an infinite one. A solver or an exponential may spread NaN
-    over the whole member of the batch, a masked matrix product over its block. If no output depends
+    over the whole member of the batch, a masked matrix product over its block, also where an
+    implementation declares one (`nan_chunk`). If no output depends
     on a NaN, it may come out anywhere. With `start`, the first outputs in time may be NaN or not,
     because programs differ in 0·NaN there.
     """
@@ -54,7 +55,7 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
         infinity = np.copysign(np.inf, np.real(gauge.value))
         y = np.where(loose, infinity, y).astype(y.dtype)
         either = _undecided(op, gauge.value, y, start, poisoned)
-        spread, why = _spread(op, j, gauged, statics)
+        spread, why = _spread(op, j, gauged, statics, candidate.offer.nan_chunk)
         spread &= (not made_here) & (kind_of(y) == 2) & (kind_of(gauge.value) == 0)
         fixed.append(np.where(either | spread, gauge.value, y).astype(y.dtype))
         notes |= {IN_PLACE_OF_INFINITY} if loose.any() else set()
@@ -68,22 +69,30 @@ WITHOUT_EFFECT = "NaN in an entry that no output depends on comes out as NaN; th
 IN_BLOCK = "a masked matrix product spreads NaN within its block, by 0·NaN; this is accepted"
 
 
-def _spread(op: Operator, j: int, gauged, statics) -> tuple[np.ndarray, str]:
-    """Mask of entries of output j to which 0·NaN may spread, and the note that says so."""
+def _spread(op: Operator, j: int, gauged, statics, declared: int) -> tuple[np.ndarray, str]:
+    """Mask of entries of output j to which 0·NaN may spread, and the note that says so.
+
+    `declared` is the chunk of an implementation whose operator has none, or 0.
+    """
     wanted = kind_of(gauged[j].value) != 0
     if not any((kind_of(g.value) != 0).any() for g in gauged):
         return ~wanted, WITHOUT_EFFECT
-    dims = op.output_dims[j]
-    if "matrix-product" not in op.traits or op.leading not in dims:
+    dims, product = op.output_dims[j], "matrix-product" in op.traits
+    if not (product or declared) or op.leading not in dims:
         return np.zeros_like(wanted), ""
     axis = dims.index(op.leading) - len(dims)
-    wanted, reached = np.moveaxis(wanted, axis, 0), np.zeros_like(np.moveaxis(wanted, axis, 0))
-    size = statics.get("chunk", len(wanted))
-    # kernels of delta rules have a size of their own, whatever they are asked for
-    for own in {size, LONG} if op.contract.measures_columns and "chunk" in statics else {size}:
+    wanted = np.moveaxis(wanted, axis, 0)
+    sizes = {declared} - {0}
+    if product:
+        sizes.add(statics.get("chunk", len(wanted)))
+        # kernels of delta rules have a size of their own, whatever they are asked for
+        sizes |= {LONG} if op.contract.measures_columns and "chunk" in statics else set()
+    order = -1 if "anticausal" in op.traits else 1  # chunks begin where the recurrence does
+    reached = np.zeros_like(wanted)
+    for own in sizes:
         for start in range(0, len(wanted), own):
             block = slice(start, start + own)
-            reached[block] |= wanted[block].any(0)
+            reached[::order][block] |= wanted[::order][block].any(0)
     return np.moveaxis(reached, 0, axis), IN_BLOCK
 
 

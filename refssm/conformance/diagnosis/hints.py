@@ -1,5 +1,6 @@
 """Hints on the cause of a failure: the same case judged in another way."""
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -27,14 +28,16 @@ WIDER = {
     "complex64": ("complex128",),
 }
 MASKED = (
-    "NaN of step {} reaches earlier steps, and a number in its place does not: so does a product "
+    "NaN of step {} reaches {} steps, and a number in its place does not: so does a product "
     "with a masked matrix, because 0 times NaN is NaN"
 )
+BY_CHUNK = "; if its chunks have 64 steps, declare nan_chunk=64: NaN within a chunk is then a note"
 IN_CHUNKS = "; declared as `{}`, it may do so within a chunk"
 SPREAD = (
     "NaN of `{}` reaches entries that do not depend on it, and a number in its place does not: so "
     "does a product with a matrix that has zeros there, because 0 times NaN is NaN"
 )
+INSTEAD = (1.0, 0.5, -0.25, 0.75, -1.0)  # numbers in place of NaN: no state grows much by them
 AS_WRONG = ": the formula is wrong, this is not rounding"
 MORE_BITS = 10  # of 29 more bits in double precision: cancellation loses some of them
 
@@ -207,29 +210,42 @@ def masked(check: Check, candidate: Candidate, arrays, statics) -> str:
     hit = [i for i, place in enumerate(places) if len(place)]
     if not check.rule.special or len(hit) != 1 or len(places[hit[0]]) != 1:
         return ""
-    finite = [np.where(np.isnan(a), np.ones_like(a), a) for a in arrays]
     before = _spread(candidate, arrays, statics)
-    again = _judged_again(candidate, finite, statics)
+    others = [_judged_again(candidate, other, statics) for other in _finite(arrays, hit[0])]
+    judged = [verdict for verdict in others if verdict is not None]
     spread = _spread(candidate, arrays, statics)
-    if again is None or not again.ok or not all(map(np.array_equal, before, spread)):
+    if not judged or not all(verdict.ok for verdict in judged):
+        return ""
+    if not all(map(np.array_equal, before, spread)):
         return ""
     if not any(bad.any() for bad in spread):
         return ""
     name, dims, place = [*op.inputs][hit[0]], op.input_dims[hit[0]], places[hit[0]][0]
-    if "causal" in op.traits and op.leading in dims:
+    if not op.traits.isdisjoint(("causal", "anticausal")) and op.leading in dims:
         step = int(place[len(place) - len(dims) + dims.index(op.leading)])
         if _before(op, spread, step):
-            return MASKED.format(step) + _in_chunks(op)
+            against = "later" if "anticausal" in op.traits else "earlier"
+            return MASKED.format(step, against) + _in_chunks(op)
     return SPREAD.format(f"{name}[{', '.join(map(str, place))}]")
 
 
+def _finite(arrays, i: int) -> Iterator[list[np.ndarray]]:
+    """The arguments with numbers in place of the NaN in argument i that none of its entries has.
+
+    The number of a neighbour would show nothing where entries are mixed up.
+    """
+    others = [x for x in INSTEAD if not (arrays[i] == x).any()][:2]
+    for other in others:
+        yield [np.where(np.isnan(a), a.dtype.type(other), a) for a in arrays]
+
+
 def _in_chunks(op: Operator) -> str:
-    """What to declare if this is the kernel of a chunked form; "" if the operator has none."""
+    """What to declare if this is the kernel of a chunked form, also where the catalog has none."""
     for other in OPERATORS:
         same = other.inputs == op.inputs and other.input_dims == op.input_dims
         if same and "chunk" in other.parameters and "chunk" not in op.parameters:
             return IN_CHUNKS.format(other.name)
-    return ""
+    return "" if "matrix-product" in op.traits else BY_CHUNK
 
 
 def _spread(candidate: Candidate, arrays, statics) -> list[np.ndarray]:
@@ -244,11 +260,12 @@ def _spread(candidate: Candidate, arrays, statics) -> list[np.ndarray]:
     ]
 
 
-def _before(op, spread, step: int) -> bool:
-    """True if the first outputs have NaN they should not have, all of them before this step."""
+def _before(op: Operator, spread, step: int) -> bool:
+    """True if outputs have NaN they should not have, all of them before this step is taken."""
     timed = [(bad, d) for bad, d in zip(spread, op.output_dims, strict=True) if op.leading in d]
     along = [np.moveaxis(bad, d.index(op.leading) - len(d), 0) for bad, d in timed]
-    return any(bad.any() for bad in along) and not any(bad[step:].any() for bad in along)
+    taken = slice(0, step + 1) if "anticausal" in op.traits else slice(step, None)
+    return any(bad.any() for bad in along) and not any(bad[taken].any() for bad in along)
 
 
 def _judged_again(candidate, arrays, statics) -> Verdict | None:

@@ -15,6 +15,7 @@ FAILURES = ("inaccurate", "wrong", "error")
 THIS_BUG, THESE_BUGS = ": this known bug, put", ": each of these known bugs, put"
 SO_CHANGED = ": so changed, the reference"  # of an argument, which a program keeps within a limit
 OTHERWISE = "another convention"
+SPREADS = "NaN spreads within its chunk"  # a cause: without NaN the outputs are right
 RIGHT_SO = ": so it is right"  # after the words of a convention
 
 

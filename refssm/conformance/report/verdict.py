@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from refssm.conformance.judging.result import THIN, Result
+from refssm.conformance.judging.result import SPREADS, THIN, Result
 from refssm.conformance.report.lines import graded
 
 WORDS = {"wrong": "WRONG", "error": "ERROR", "inaccurate": "INACCURATE", THIN: "THIN"}
@@ -79,6 +79,8 @@ def _failed(failed: Sequence[Result], results) -> str:
     what = f"{name_of(worst)} ({file_of(worst)})"
     if others:
         what += f" and {others} other{'s' * (others > 1)} of {len(_judged(results))}"
+    if all(r.cause == SPREADS for r in failed) and any(r.verdict == "pass" for r in results):
+        return f"{what}: right on finite inputs; {SPREADS}"
     return f"{what}: {reason(worst)}"
 
 

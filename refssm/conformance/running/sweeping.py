@@ -20,10 +20,19 @@ from refssm.conformance.checks.sweep import sweep, widest
 from refssm.conformance.checks.swept import Failure, Swept
 from refssm.conformance.diagnosis.convention import right_convention
 from refssm.conformance.diagnosis.failure import explain
-from refssm.conformance.diagnosis.hints import AS_WRONG, FLUSHED
+from refssm.conformance.diagnosis.hints import AS_WRONG, BY_CHUNK, FLUSHED
 from refssm.conformance.diagnosis.looks_like import diagnose
 from refssm.conformance.diagnosis.shrinking import SHRINK_SECONDS, SHRINK_TRIES, Shrinking
-from refssm.conformance.judging.result import MISFIT, THIN, Also, Explained, Result
+from refssm.conformance.judging.result import (
+    MISFIT,
+    SPREADS,
+    THESE_BUGS,
+    THIN,
+    THIS_BUG,
+    Also,
+    Explained,
+    Result,
+)
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.first_calls import BLOCK_SIZES, FirstCall, Probe
 from refssm.conformance.running.own_faults import HINT, KIND, guarded
@@ -257,6 +266,9 @@ class Sweeping:
             shown = replace(shown, looks_like=told[0], convention=told[1])
             if looks_like.of_few_bits:  # it has few bits in a wider type too
                 shown = replace(shown, hint=shown.hint.removesuffix(AS_WRONG))
+        named = any(words in shown.looks_like for words in (THIS_BUG, THESE_BUGS))
+        if shown.hint.endswith(BY_CHUNK) and len(swept.failures) == 1 and not named:
+            shown = replace(shown, looks_like=SPREADS)
         if inaccurate and shown.hint.endswith(AS_WRONG):
             shown = replace(shown, as_wrong=True)
         also = [self._shown(failure, None, hints=False).also(failure.verdict) for failure in others]
