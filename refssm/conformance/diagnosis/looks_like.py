@@ -334,9 +334,14 @@ def in_their_basis(check: Check, candidate: Candidate, heard: list[Episode]) -> 
     if not candidate.op.contract.basis_free or check.rule.of_gradient:
         return []
     calls = [call for e in heard for call in e.calls if refused(candidate, call, call.outcome)]
-    if not calls or any(call.vjp or call.outcome.status != "ok" for call in calls):
+    if not calls or any(call.vjp or not _gave_axes(call) for call in calls):
         return []
     return [d for d in bugs_in(candidate.op) if not d.vjp and _in_their_basis(d, candidate, calls)]
+
+
+def _gave_axes(call: SpokenCall) -> bool:
+    """True if the call returned arrays, and none of them is a single number."""
+    return gave_arrays(call.outcome) and all(y.ndim for y in call.outcome.outputs)
 
 
 def _in_their_basis(d: PlantedBug, candidate: Candidate, calls: list[SpokenCall]) -> bool:

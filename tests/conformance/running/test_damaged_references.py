@@ -54,7 +54,7 @@ DAMAGES = {
     "integers": each(whole),
     "flags": each(lambda y: y.real > 0),
     "objects": each(lambda y: y.astype(object)),
-    "flat": each(np.ravel),
+    "flat": each(lambda y: y.ravel()[:, None, None, None, None, None, None]),
     "numbers": each(lambda y: 1.0),
     "nothing": each(lambda y: None),
     "zeros when empty": when_empty(0),
