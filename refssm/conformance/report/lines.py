@@ -81,6 +81,8 @@ def _declared(offer: Offer) -> str:
         parts.append(f"{offer.kinds} numbers only")
     if not offer.deterministic:
         parts.append("equal calls may differ within tolerance")
+    if offer.nan_chunk:
+        parts.append(f"NaN may spread within chunks of {offer.nan_chunk} steps")
     return ", ".join(parts)
 
 

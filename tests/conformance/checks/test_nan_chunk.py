@@ -10,6 +10,7 @@ from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.checks.special_values import IN_BLOCK
 from refssm.conformance.judging.result import SPREADS
+from refssm.conformance.report.lines import header
 from refssm.conformance.report.verdict import verdict_of
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
@@ -99,6 +100,13 @@ def test_a_number_in_place_of_nan_is_wrong_in_a_declared_chunk_too():
 def test_a_chunk_that_is_no_number_of_steps_is_refused(value):
     with pytest.raises(ValueError, match="`nan_chunk` must be a number of steps"):
         implements("linear_scan", nan_chunk=value)
+
+
+def test_the_settings_of_a_run_say_the_declared_chunk():
+    declared = Declaration("linear_scan", nan_chunk=64)
+    found = Found(operator_named("linear_scan"), refssm.linear_scan, None, declared=declared)
+    told = header("here", "quick", 0, [found.offer], "", [])
+    assert "linear_scan: NaN may spread within chunks of 64 steps" in told
 
 
 def test_a_chunk_of_an_operator_without_steps_is_refused():
