@@ -61,7 +61,7 @@ def explain(
     else:
         hint = hints and (flushed(check, candidate, case) or f"case: {case}")
     called = _called(check, candidate, case, arrays, statics, verdict)
-    words, given = _in_words(case, *called, anything), (arrays, statics)
+    words, given = call_in_words(case, *called, anything), (arrays, statics)
     saved, alone, unsaved = save(folder, check, candidate, case, given, call, verdict.message)
     return Explained(
         verdict.message,
@@ -96,7 +96,7 @@ def _called(check, candidate, case, arrays, statics, verdict: Verdict) -> tuple[
     return call.arguments, call.statics
 
 
-def _in_words(case: Case, arrays, statics, anything) -> str:
+def call_in_words(case: Case, arrays, statics, anything) -> str:
     """Sizes, then a few words on every argument."""
     core = case.op.sizes(*arrays, **statics)
     stacked = [(f"batch {axis}", n) for axis, n in case.batch.items() if n > 1]
