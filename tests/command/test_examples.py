@@ -36,8 +36,8 @@ def needs(target):
 
 
 def test_every_example_is_on_a_page():
-    others = (ROOT / "README.md", ROOT / "docs/layers.md", ROOT / "docs/pytest.md")
-    pages = PAGE + "".join(page.read_text(encoding="utf-8") for page in others)
+    others = ("README.md", "docs/laws.md", "docs/layers.md", "docs/pytest.md")
+    pages = PAGE + "".join((ROOT / page).read_text(encoding="utf-8") for page in others)
     names = [path.name for path in (ROOT / "docs/examples").glob("*.py")]
     assert len(names) >= 7
     assert [name for name in names if f"examples/{name}" not in pages] == []
