@@ -26,6 +26,9 @@ ENTRIES += ("refssm_gpu",)
 # imports by a name that is made while the program runs: the importing module, and what it reaches
 BY_NAME = {
     "refssm": r"refssm\.(" + "|".join({*FAMILY_OF.values()}) + ")",
+    "refssm._declaration.on_demand": r"(refssm|refssm\.jit|refssm_gpu)\.("
+    + "|".join({*FAMILY_OF.values()})
+    + ")",
     "refssm._declaration.operator": r"(refssm\.(oracle|enclosure|jit)|refssm_gpu)\.[a-z]\w*",
     "refssm._declaration.adapted": r"refssm\.(oracle|enclosure)\.adapters",
     "refssm.catalog": r"refssm\.layers\.catalog",

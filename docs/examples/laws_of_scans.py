@@ -1,4 +1,4 @@
-"""Laws of a scan, written with Hypothesis: run them with `pytest docs/examples/laws_of_scans.py`."""
+"""Laws of a scan, on the judge's cases: run them with `pytest docs/examples/laws_of_scans.py`."""
 
 import numpy as np
 from hypothesis import given, settings

@@ -12,8 +12,8 @@ from on_target import given, taken
 from planting_kernels import plant
 
 import refssm
+import refssm_gpu as mirrors
 from refssm.selective_scan import SELECTIVE_SCAN
-from refssm_gpu import selective_scan as mirrors
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
 from refssm_gpu._launching.kernel import target

@@ -34,7 +34,7 @@ Cases = st.SearchStrategy[DrawnCase]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Wished:
     """What a user asks of the cases; the fields are the keywords of `refssm.testing.cases`."""
 
     where: str | Iterable[str]
@@ -61,7 +61,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Source:
+class CaseSource:
     """Where the cases come from; the first sampler draws usual cases."""
 
     op: Operator
@@ -86,7 +86,7 @@ def strategy_of(name: str, dtype: object, asked: dict) -> Cases:
     try:
         if not isinstance(name, str):
             raise ValueError(f"wanted the name of an operator, got {shown(name)}")
-        wanted, op = Asked(**asked), operator_named(name)
+        wanted, op = Wished(**asked), operator_named(name)
         kind = _type_of(op, dtype)
         texts = _texts(wanted.where)
         where = ranges.parse(texts, [op])
@@ -100,7 +100,7 @@ def strategy_of(name: str, dtype: object, asked: dict) -> Cases:
     samplers = tuple(_samplers(op, kind, wanted, where.sizes))
     # the first call imports oracles, and takes longer than an example may
     _ready(ordinary_case(op, kind, between=where.sizes), standard)
-    return judged_cases(Source(op, kind, samplers, layout, standard))
+    return judged_cases(CaseSource(op, kind, samplers, layout, standard))
 
 
 def _texts(where: str | Iterable[str]) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ def _type_of(op: Operator, dtype: object) -> str:
     return name
 
 
-def _samplers(op: Operator, dtype: str, asked: Asked, between) -> list[Sampler]:
+def _samplers(op: Operator, dtype: str, asked: Wished, between) -> list[Sampler]:
     """As often as the judge draws them: of five one is a preset, of the others a quarter close to
     a structure."""
     mixed, subnormal = asked.kinds != "complex", asked.subnormal
@@ -151,7 +151,7 @@ def _ready(case: Case, standard: Standard) -> None:
 
 
 @st.composite
-def judged_cases(draw, of: Source) -> DrawnCase:
+def judged_cases(draw, of: CaseSource) -> DrawnCase:
     """One case; each choice of a sampler is an integer that Hypothesis draws."""
     sampler = of.samplers[draw(st.integers(0, len(of.samplers) - 1))]
     choices = Choices(lambda place, end: draw(st.integers(0, end - 1)))
