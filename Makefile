@@ -65,6 +65,7 @@ verify: .venv/installed  ## judge real code: three mirrors of ours, SciPy, a wro
 	@$(ONE_THREAD) $(BIN)/refssm verify $(addprefix refssm.jit.,$(MIRRORS)) $(SCIPY) --profile quick --check value
 	@echo "--- a scan that loses its carry every 64 steps: where and why (exit code 1)"
 	@$(ONE_THREAD) $(BIN)/refssm verify docs/examples/chunked_scan_wrong.py --dtype float32 --check value; test $$? -eq 1
+	@echo "--- next, in this shell: . .venv/bin/activate; then: refssm verify YOUR_FILE.py"
 
 PYTEST = $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 

@@ -1,5 +1,7 @@
 """The command's application: all subcommands."""
 
+from types import MappingProxyType
+
 import typer
 
 from refssm.command import (
@@ -18,12 +20,28 @@ from refssm.command import (
 )
 from refssm.command.saying import CommandGroup
 
+
+class RootGroup(CommandGroup):
+    """The command itself."""
+
+    sections = MappingProxyType({
+        "Judge": ("verify", "doctor", "replay", "cases", "vectors", "bench"),
+        "Look up and begin": ("find", "list", "show", "new"),
+        "See and train": ("plot", "experiment", "train"),
+    })  # fmt: skip
+    examples = (
+        "refssm verify my_ops.py                            # all functions that operators name",
+        "refssm verify my_ops.py::my_scan --as linear_scan  # a function of any name",
+        "refssm doctor my_ops.py                            # which operator is each function?",
+        'refssm find "s4d log dt pairs"                     # the operator of a model or a paper',
+        "refssm new linear_scan --framework torch           # a file with a place for yours",
+    )
+
+
 app = typer.Typer(
-    cls=CommandGroup,
+    cls=RootGroup,
     name="refssm",
     help="Check implementations of state-space operators: right or wrong, and how accurate.",
-    no_args_is_help=False,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -1,7 +1,10 @@
 """Texts of one line: the sentence of a run without a result, and what must fit a width.
 
-A group of subcommands says one too: the nearest name where there is none of a name.
+A group of subcommands says one too: the nearest name where there is none of a name. Alone it
+prints its help, with whole sentences.
 """
+
+from collections.abc import Mapping, Sequence
 
 import typer
 from typer.core import TyperGroup
@@ -29,6 +32,30 @@ def cut(text: str, width: int) -> str:
 
 class CommandGroup(TyperGroup):
     """Subcommands; an unknown one is a usage error with the nearest name, or with all names."""
+
+    sections: Mapping[str, Sequence[str]] = {}  # titles of the help, and the subcommands below each
+    examples: Sequence[str] = ()  # lines at the end of the help
+
+    def parse_args(self, ctx, args):
+        """The arguments; without any, the help is printed."""
+        if not args and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            raise typer.Exit
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx, formatter):
+        """Each subcommand with its whole sentence, below the title of its section."""
+        for title, names in (self.sections or {"Commands": self.list_commands(ctx)}).items():
+            commands = ((name, self.get_command(ctx, name)) for name in names)
+            with formatter.section(title):
+                formatter.write_dl([(n, c.get_short_help_str(LONGEST)) for n, c in commands if c])
+
+    def format_epilog(self, ctx, formatter):
+        """The examples, line by line as they are typed."""
+        super().format_epilog(ctx, formatter)
+        if self.examples:
+            with formatter.section("Examples"):
+                formatter.write("".join(f"  {line}\n" for line in self.examples))
 
     def resolve_command(self, ctx, args):
         """The subcommand that the first word names."""

@@ -1,10 +1,15 @@
 """Every command explains itself, with each version of Typer and Click."""
 
+import os
+import shlex
+import subprocess
+import sys
+
 import pytest
 import typer
 from judging import run
 
-from refssm.command.application import app
+from refssm.command.application import RootGroup, app
 
 GROUP = typer.main.get_command(app)
 COMMANDS = [
@@ -20,3 +25,63 @@ def test_help_names_the_command_and_its_options(capfd, words):
     assert (result, err) == (0, "")
     assert " ".join(["refssm", *words]) in out
     assert "--help" in out
+
+
+def test_the_command_alone_prints_its_help(capfd):
+    result, out, err = run(capfd)
+    assert (result, err) == (0, "")
+    assert (0, out, "") == run(capfd, "--help")
+    assert out.startswith("Usage: refssm")
+
+
+@pytest.mark.parametrize("group", ["plot", "cases", "experiment", "vectors"])
+def test_a_group_alone_prints_its_help(capfd, group):
+    result, out, err = run(capfd, group)
+    assert (result, err) == (0, "")
+    assert out.startswith(f"Usage: refssm {group}")
+
+
+def test_each_command_is_in_one_section_of_the_help_with_a_whole_sentence(capfd):
+    _, out, _ = run(capfd)
+    named = [name for names in RootGroup.sections.values() for name in names]
+    assert sorted(named) == sorted(GROUP.commands)
+    assert "..." not in out.partition("Options:")[2]
+    told = " ".join(out.split())
+    for name, command in GROUP.commands.items():
+        sentence = " ".join((command.help or "").partition("\n\n")[0].split())
+        assert f"{name} {sentence}" in told.replace("plug- in", "plug-in")
+        assert sentence.endswith((".", "…"))
+
+
+def test_the_examples_of_the_help_are_commands_with_options_that_exist(capfd):
+    _, out, _ = run(capfd)
+    assert len(RootGroup.examples) >= 5
+    for line in RootGroup.examples:
+        assert f"  {line}\n" in out
+        words = shlex.split(line, comments=True)
+        options = {o for p in GROUP.commands[words[1]].params for o in p.opts}
+        assert {word for word in words if word.startswith("--")} <= options
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"), [("refssm ver", "verify"), ("refssm plot m", "memory")]
+)
+def test_the_shell_completes_commands(typed, wanted):
+    told = {"_REFSSM_COMPLETE": "complete_bash", "COMP_WORDS": typed}
+    told["COMP_CWORD"] = f"{len(typed.split()) - 1}"
+    done = subprocess.run(
+        [sys.executable, "-m", "refssm"], env={**os.environ, **told}, capture_output=True,
+        encoding="utf-8", check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == [wanted]
+
+
+def test_completion_is_installed_where_the_shell_reads_it(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "refssm", "--install-completion", "bash"], check=False,
+        env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, encoding="utf-8",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "_REFSSM_COMPLETE=complete_bash" in (tmp_path / ".bash_completions/refssm.sh").read_text(
+        encoding="utf-8"
+    )

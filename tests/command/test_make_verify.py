@@ -45,3 +45,4 @@ def test_make_verify_prints_one_screen_with_three_mirrors_scipy_and_a_wrong_scan
     assert any("looks like: the carry lost at chunks of 64" in line for line in lines)
     versions = [line for line in lines if line.startswith("refssm ")]
     assert len(versions) == 2  # once for each command, not for each target
+    assert ". .venv/bin/activate" in lines[-1]
