@@ -141,11 +141,11 @@ def test_right_wrong_and_foreign_functions_are_told_apart(folder, capfd):
     folder(NUMPY)
     result, out, err = run(capfd, "doctor", "my_ops.py")
     assert (result, err) == (0, "")
-    assert "linear_scan, sure: it gives the reference's values in float32" in of(out, "scan")
+    assert "linear_scan, fits: two small cases agree in float32" in of(out, "scan")
     assert '--as linear_scan --layout "b n l, b n l -> b n l"' in of(out, "scan")
     assert "linear_scan, likely: it runs" in of(out, "forgetful_scan")
     assert "worst x[0, " in of(out, "forgetful_scan")
-    assert "cauchy_kernel, sure" in of(out, "cauchy")  # by names, in another order
+    assert "cauchy_kernel, fits" in of(out, "cauchy")  # by names, in another order
     assert "test_my_ops.py::test_cauchy" in of(out, "cauchy")
     assert "unknown: no operator" in of(out, "load_data")
     assert "a class: write a function of the operator's arguments" in of(out, "Layer")
@@ -187,7 +187,7 @@ def test_a_function_of_whole_chunks_gets_a_chunk_that_divides_the_length(folder,
     path = folder(CHUNKED)
     result, out, _ = run(capfd, "doctor", "my_ops.py", "--write", "test_it.py")
     assert result == 0
-    assert "ssd_chunked, sure" in out
+    assert "ssd_chunked, fits" in out
     assert "it wants whole chunks" in out
     text = (path / "test_it.py").read_text(encoding="utf-8")
     assert "import math\n\nimport pytest\n" in text
@@ -210,20 +210,20 @@ def pytest_run(path, *words):
 
 TORCH_GUESSES = {
     "selective_scan_ref": (
-        "mamba_scan, sure",
+        "mamba_scan, fits",
         "b d l, b d l, d n, b n l, b n l, d, b d l, d -> b d l",
         "delta_softplus=True",
     ),
     "s4d_kernel": (
-        "diagonal_kernel_zoh_real, sure",
+        "diagonal_kernel_zoh_real, fits",
         'kinds="complex"',
         "view_as_real(C * B)",
         'adapters=(log_dt(), neg_exp("w")),',
         "from refssm.adapters import log_dt, neg_exp",
         "s4d_kernel(dt, torch.view_as_real(C * B), w.real, w.imag, l)",
     ),
-    "ssd_minimal": ("ssd_recurrent, sure", "b l g p, b l g, b l g n", "C)[0]"),
-    "causal_conv1d_ref": ("short_convolution, sure", "reverse order", "k.flip(-1)"),
+    "ssd_minimal": ("ssd_recurrent, fits", "b l g p, b l g, b l g n", "C)[0]"),
+    "causal_conv1d_ref": ("short_convolution, fits", "reverse order", "k.flip(-1)"),
 }
 
 
@@ -247,7 +247,7 @@ def test_a_function_with_the_name_of_another_operator_is_recognized_by_its_value
     folder(JAX)
     result, out, _ = run(capfd, "doctor", "my_ops.py")
     assert result == 0
-    assert "discretize_diagonal_zoh, sure" in of(out, "discretize_zoh")
+    assert "discretize_diagonal_zoh, fits" in of(out, "discretize_zoh")
     assert "--as discretize_diagonal_zoh --framework jax" in out
 
 

@@ -66,9 +66,7 @@ def test_a_skip_connection_and_the_logarithm_of_A_are_understood_and_types_are_d
     folder, capfd
 ):
     told, text = written(folder, capfd, SINGLE, "selective_scan")
-    assert (
-        "selective_scan, sure: it gives the reference's values in float32, not in float64" in told
-    )
+    assert "selective_scan, fits: two small cases agree in float32, not in float64" in told
     assert "it gets D = 0" in told
     assert "return selective_scan(u, dt, A, B, C, D=A[..., 0] * 0)" in text
     assert 'adapters=(neg_exp("A"),),' in text
@@ -134,9 +132,52 @@ def mamba2_chunk_scan(x, dt, A, B, C, chunk_size, D=None, dt_bias=None):
 @pytest.mark.long
 def test_the_arguments_of_mamba_2_are_understood(folder, capfd):
     told, text = written(folder, capfd, MAMBA2, "mamba2_chunk_scan")
-    assert "ssd_chunked, sure" in told
+    assert "ssd_chunked, fits" in told
     assert "from refssm.adapters import dt_and_A" in text
     assert "adapters=(dt_and_A(),)," in text
     assert 'layout="b l (g h) p, b l (g h), (g h), b l g n, b l g n -> b l (g h) p",' in text
     assert "def test_mamba2_chunk_scan(x, dt, A, B, C, *, chunk):" in text
     assert {op for op, _ in judged(capfd, "--where", "dt=0.1..1")} == {"ssd_chunked"}
+
+
+FIRST_ONLY = """
+import numpy as np
+
+first = []
+
+def linear_scan_of_mine(a, b):
+    x = np.zeros_like(b)
+    state = 0
+    for k in range(b.shape[-2]):
+        x[..., k, :] = state = a[..., k, :] * state + b[..., k, :]
+    first[:] = first or [a.tobytes()]
+    return x if a.tobytes() == first[0] else x + 1
+"""
+RESET = """
+import numpy as np
+
+def chunked_linear_scan(a, b):
+    x = np.zeros_like(b)
+    for k in range(b.shape[-2]):
+        before = x[..., k - 1, :] if k % 64 else 0
+        x[..., k, :] = a[..., k, :] * before + b[..., k, :]
+    return x
+"""
+
+
+@pytest.mark.long
+def test_a_scan_that_is_wrong_behind_64_steps_fits_and_nothing_says_that_it_is_right(folder, capfd):
+    folder(RESET)
+    result, out, err = run(capfd, "doctor", "my_ops.py")
+    assert (result, err) == (0, "")
+    assert "linear_scan, fits: two small cases agree in float32, float64" in out
+    assert "sure" not in out
+
+
+@pytest.mark.long
+def test_a_function_that_agrees_in_one_case_only_does_not_fit(folder, capfd):
+    folder(FIRST_ONLY)
+    _, out, err = run(capfd, "doctor", "my_ops.py")
+    assert err == ""
+    assert "fits" not in out.partition("operators fit")[0]
+    assert "linear_scan, likely: it runs" in out

@@ -10,7 +10,7 @@ from refssm.conformance.doctor.recipes import strangers
 
 SHORT = {"torch": "torch", "jax": "jnp", "cupy": "cupy", "numpy": "np"}
 SAYS = {
-    SURE: "sure: it gives the reference's values",
+    SURE: "fits: two small cases agree",
     RUNS: "likely: it runs and returns the right shapes, but other values than the reference",
     NAMED: "unsure: only its name and its arguments fit, no call returned",
 }
