@@ -179,13 +179,16 @@ def find_operators(
 
     query = " ".join(words)
     found = search(query)
-    for hit in found.hits:
-        typer.echo(f"{cut(hit.op.call, WIDTH)}\n    {cut(hit.why, WIDTH - 4)}")
     told = ", ".join(f"`{word}`" for word in found.missing)
     near = f"; the nearest words are {', '.join(found.near)}" if found.near else ""
-    if found.hits:
-        if told:
-            typer.echo(f"no operator has {told}{near}")
-        return 0
-    say(f"no operator fits {told or f'`{query}`'}{near or '; `refssm list` prints all of them'}")
-    return UNKNOWN
+    if not found.fits:
+        lacking = f": none has {told}{near}" * bool(told)
+        follow = "the nearest follow" if found.hits else "`refssm list` prints all of them"
+        say(f"no operator fits `{query}`{lacking}; {follow}")
+    for hit in found.hits:
+        typer.echo(f"{cut(hit.op.call, WIDTH)}\n    {cut(hit.why, WIDTH - 4)}")
+    if not found.fits:
+        return UNKNOWN
+    if told:
+        typer.echo(f"no operator has {told}{near}")
+    return 0

@@ -1,6 +1,8 @@
 """Search the catalog by words: each operator's name, tags, arguments and formula.
 
-A word of the query counts as much as it is rare, times the weight of the place where it stands.
+A word of the query counts as much as it is rare, times the weight of the place where it stands. One
+that an operator lacks counts against it. Where more than half is lacking, it does not fit, unless
+the query holds a whole name or tag of two words or more.
 """
 
 import difflib
@@ -27,6 +29,8 @@ STEM, ENDING = 4, 6  # letters that two forms of one word share; and those of th
 SIMILAR, OF_STEM = 0.82, 0.8  # the least likeness of a misspelt word; that of another form
 # for a query that is a tag or a name; for all words of a tag; for a word more in a name
 WHOLE, ALL_OF_TAG, EXTRA = 100.0, 1.0, 0.2
+LACKING = 0.5  # of a word that others have: against the operator
+ENOUGH = 0.5  # of the query's words, each as it is rare: an operator that has fewer does not fit
 MOST, FAR = 8, 0.25  # how many hits; hits below this part of the best score are left out
 
 
@@ -37,6 +41,7 @@ class Hit:
     op: Operator
     score: float
     words: tuple[tuple[str, str], ...]  # each word that matched, and where: "s4d", "tag S4D kernel"
+    fits: bool = True  # it has enough of the words
 
     @property
     def why(self) -> str:
@@ -55,6 +60,11 @@ class SearchResult:
     missing: tuple[str, ...]
     near: tuple[str, ...]
 
+    @property
+    def fits(self) -> bool:
+        """True if an operator fits; else the hits are the nearest ones."""
+        return bool(self.hits) and self.hits[0].fits
+
 
 def search(query: str, most: int = MOST) -> SearchResult:
     """The operators that fit the words of a query, best first."""
@@ -63,7 +73,8 @@ def search(query: str, most: int = MOST) -> SearchResult:
     likenesses = {word: _alike(word) for word in words}
     hits = [hit for entry in _index() if (hit := _hit(entry, words, likenesses))]
     best = max((hit.score for hit in hits), default=0.0)
-    hits = [_prized_if_whole(hit, query) for hit in hits if hit.score >= FAR * best]
+    least = min(best, FAR * best)
+    hits = [_prized_if_whole(hit, query) for hit in hits if hit.score >= least]
     hits.sort(key=lambda hit: -hit.score)
     missing = tuple(typed for word, typed in words.items() if not likenesses[word])
     near = [w for m in missing[:1] for w in difflib.get_close_matches(m.lower(), _frequencies())]
@@ -106,30 +117,43 @@ def _frequencies() -> Counter[str]:
 def _prized_if_whole(hit: Hit, query: str) -> Hit:
     """The hit, with a higher score if the query is a whole name or tag of the operator."""
     equal = any(joined(name) == joined(query) for name in (hit.op.name, *hit.op.tags))
-    return replace(hit, score=hit.score + WHOLE * equal)
+    return replace(hit, score=hit.score + WHOLE * equal, fits=hit.fits or equal)
 
 
 def _hit(entry: _Entry, words: dict[str, str], likenesses) -> Hit | None:
     """How well an operator fits; None if no word does."""
-    score, matched = 0.0, []
+    score, matched, had, lacked, strange = 0.0, [], 0.0, 0.0, 0.0
     for word, typed in words.items():
         found = [
             (entry.places[w][0] * like, w) for w, like in likenesses[word] if w in entry.places
         ]
         if not found:
+            lacks = _told_by(word, likenesses[word])
+            if likenesses[word]:
+                lacked += lacks
+            else:  # nobody has it: that says nothing of which operator is nearest
+                strange += lacks
             continue
         weight, there = max(found)
+        had += _told_by(word, likenesses[word])
         score += weight * _rarity(there) * (WEAKLY if word in WEAK else 1.0)
         matched.append((typed, entry.places[there][1]))
     if not matched:
         return None
-    given = {w for word in words for w, _ in likenesses[word]}
+    given, whole = {w for word in words for w, _ in likenesses[word]}, False
     for name in (entry.op.name, *entry.op.tags):
         inside = {*_parts(name)} - EMPTY
         if inside <= given:
             score += ALL_OF_TAG * sum(map(_rarity, inside))
-    score -= EXTRA * sum(part not in given for part in _parts(entry.op.name))
-    return Hit(entry.op, score, tuple(matched))
+            whole |= len(inside) > 1
+    score -= EXTRA * sum(part not in given for part in _parts(entry.op.name)) + LACKING * lacked
+    return Hit(entry.op, score, tuple(matched), whole or had >= ENOUGH * (had + lacked + strange))
+
+
+def _told_by(word: str, likenesses) -> float:
+    """How much a word of the query says: as much as it is rare; one that nobody has, most."""
+    rarity = _rarity(likenesses[0][0]) if likenesses else log(1 + len(_index()))
+    return rarity * (WEAKLY if word in WEAK else 1.0)
 
 
 def _rarity(word: str) -> float:
