@@ -89,7 +89,7 @@ def kind_of(x) -> np.ndarray:
 
 
 CLASSES = ("finite", "infinite", "NaN")
-BEYOND = "not judged where rounding errors may be larger than every value: zeros would pass, too"
+BEYOND = "not judged where terms cancel to less than their rounding errors: no digits are left"
 
 
 def says_nothing(value, allowed, judged) -> bool:

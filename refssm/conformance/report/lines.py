@@ -132,7 +132,8 @@ def facts(result: Result) -> str:
             f"{result.allowed:g} for A" if result.grade == "B" else f"allowed {result.allowed:g}"
         )
         parts.append(f"{ratio(result.ratio)} ({allowed})")
-        parts.append(f"{math.floor(result.bits)} bits of {result.digits}")
+        bits = f"{math.floor(result.bits)} bits of {result.digits}"
+        parts.append("in norm" if result.grade == "N" else bits)
     return "   ".join([*parts, cases([result]), f"{result.seconds:.1f} s"])
 
 

@@ -16,6 +16,7 @@ WORDS = {"wrong": "WRONG", "error": "ERROR", "inaccurate": "INACCURATE", THIN: "
 SEVERITY = tuple(WORDS)  # the worst first
 PASSED, NOTHING, OUTDATED = "PASS", "NOTHING JUDGED", "OUT OF DATE"
 LONG = 100  # characters of a message that is quoted
+IN_NORM = "in norm where terms cancel: small entries there may have no digits"
 MOST = 8  # arguments that the verdict's line names
 
 
@@ -112,17 +113,21 @@ def few(names: Sequence[str]) -> str:
 
 
 def accuracy(results: Iterable[Result]) -> str:
-    """The grades of results, and the fewest bits of each type's."""
+    """The grades of results, and the fewest bits of each type's; those in norm have none to tell.
+
+    A small entry that cancels beside large ones has no digits: that is no flaw of the program.
+    """
     results = [r for r in results if r.grade != "-"]
     grades = sorted({r.grade for r in results})
     bits: dict[int, int] = {}
     for r in results:
-        if graded(r):
+        if graded(r) and r.grade != "N":
             bits[r.digits] = min(bits.get(r.digits, r.digits), math.floor(r.bits))
     told = [f"grade {grades[0]}"] if len(grades) == 1 else []
     told += [f"grades {', '.join(grades)}"] if len(grades) > 1 else []
     fewest = [f"{few} of {of}" for of, few in sorted(bits.items())]
     told += [f"at least {', '.join(fewest)} bits"] if fewest else []
+    told += [IN_NORM] if "N" in grades else []
     return ", ".join(told) or "as it should"
 
 

@@ -10,7 +10,7 @@ from judging import LATE, SCAN, plugin, run
 from refssm.command.spoken import USUAL, Report
 from refssm.conformance.judging.result import THIN, Also, Result
 from refssm.conformance.report import lines, ordered
-from refssm.conformance.report.verdict import verdict_of
+from refssm.conformance.report.verdict import IN_NORM, verdict_of
 
 WRONG = Result(
     "linear_scan", "my_ops.py", "value", "float32", "wrong", "F", 3e33, 1.2, 25,
@@ -91,13 +91,23 @@ def test_a_note_that_only_the_other_type_has_is_told_there(capsys):
     assert "  as in float32: " + CAUSE + "\n  note: `x` is wider\n" in told([NAMED, noted], capsys)
 
 
-def test_a_pass_tells_the_lowest_grade_and_the_fewest_bits_of_each_precision():
-    double = replace(PASS, dtype="float64", digits=53, bits=50.5, grade="N")
+def test_a_pass_tells_the_lowest_grade_and_the_fewest_bits_of_each_precision_but_those_in_norm():
+    double = replace(PASS, dtype="float64", digits=53, bits=0.0, grade="N")
     skipped = replace(PASS, verdict="skipped", grade="-", message="needs linear_scan_from")
     verdict = verdict_of([PASS, double, skipped, replace(PASS, bits=20.1)])
-    bits = "grades A, N, at least 20 of 24, 50 of 53 bits"
+    bits = f"grades A, N, at least 20 of 24 bits, {IN_NORM}"
     assert verdict.line == f"PASS: linear_scan (my_ops.py): {bits}"
     assert (verdict.counts, verdict.style) == ("3 checks, 1 skipped", "green")
+    precise = verdict_of([PASS, replace(double, bits=50.5, grade="A")])
+    assert precise.line.endswith("grade A, at least 23 of 24, 50 of 53 bits")
+    assert verdict_of([double]).line == f"PASS: linear_scan (my_ops.py): grade N, {IN_NORM}"
+
+
+def test_a_line_of_grade_n_has_no_bits():
+    line = lines.facts(replace(PASS, bits=0.0, grade="N"))
+    assert line.startswith("grade N   ratio ")
+    assert "   in norm   " in line
+    assert "bits" not in line
 
 
 def test_what_is_thin_or_only_known_or_outdated_or_not_judged_or_interrupted_has_its_word():
