@@ -45,6 +45,22 @@ __all__ = [
 PAIRS, STEPS, STATE, NORM_OF_ROWS = "halves", "dt_and_A", "transposed", "normalised"
 
 
+# the parameter θ by the argument x, as reports write it; of complex numbers the second text
+IN_WORDS = {
+    "log_dt": ("log {}", "log {}"),
+    "neg_exp": ("log(−{})", "log(−Re {0}) + i Im {0}"),
+    "neg_softplus": ("log(e^(−{}) − 1)", "log(e^(−Re {0}) − 1) + i Im {0}"),
+    "linear_gate": ("e^{}", "e^{}"),
+    "base_2": ("{}/log 2", "{}/log 2"),
+    "log_sigmoid": ("logit(e^{})", "logit(e^{})"),
+    "sigmoid": ("logit({})", "logit({})"),
+    "scaled": ("√n {}", "√n {}"),
+    NORM_OF_ROWS: ("{} before its norm", "{} before its norm"),
+    "oldest_first": ("{}, the oldest first", "{}, the oldest first"),
+    STATE: ("{} transposed", "{} transposed"),
+}
+
+
 @dataclass(frozen=True)
 class Adapter:
     """A parametrisation, and the argument that has it; "" where several have."""
@@ -58,6 +74,11 @@ class Adapter:
 
     def __repr__(self):
         return f"{self.name}({self.argument!r}{self._eps})" if self.argument else f"{self.name}()"
+
+    def in_words(self, argument: str, complex_numbers: bool) -> str:
+        """The parameter that stands in place of an argument, for reports: "log(−w)"."""
+        texts = IN_WORDS.get(self.name) if argument == self.argument else None
+        return texts[complex_numbers].format(argument) if texts else argument
 
     @property
     def _eps(self) -> str:

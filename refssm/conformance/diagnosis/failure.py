@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from refssm._declaration.adapted import adapters_of
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
@@ -105,11 +106,18 @@ def call_in_words(case: Case, arrays, statics, anything) -> str:
     sizes = " ".join([sizes, *(f"{d}={n}" for d, n in stacked)])
     mixed = len({np.iscomplexobj(a) for a in arrays}) > 1
     shown = [
-        show(name, a, name in anything) + (f" ({a.dtype})" if mixed else "")
+        show(_parameter(case, name, a), a, name in anything) + (f" ({a.dtype})" if mixed else "")
         for name, a in zip(case.op.inputs, arrays, strict=True)
     ]
     text = f"{sizes}; {', '.join(shown)}" if shown else sizes
     return f"preset {case.preset}: {text}" if case.preset else text
+
+
+def _parameter(case: Case, name: str, a: np.ndarray) -> str:
+    """The name of an argument, or what its adapter has in place of it: "log dt"."""
+    complex_numbers = np.iscomplexobj(a) and bool(np.imag(a).any())
+    words = (adapter.in_words(name, complex_numbers) for adapter in adapters_of(case.op))
+    return next((word for word in words if word != name), name)
 
 
 def show(name: str, a: np.ndarray, anything: bool) -> str:
@@ -119,15 +127,18 @@ def show(name: str, a: np.ndarray, anything: bool) -> str:
 
 def _shown(name: str, a: np.ndarray) -> str:
     """The values of an array, or what they have in common, in a few words."""
+    told = f"{name}=" if name.isidentifier() else f"{name} = "  # "log dt = -18"
     if a.size and (a == a.flat[0]).all():
-        return f"{name}={_number(a.flat[0])}" + (" throughout" if a.size > 1 else "")
+        return f"{told}{_number(a.flat[0])}" + (" throughout" if a.size > 1 else "")
     usual = np.sort(np.real(a), axis=None)[a.size // 2] if a.size else a.dtype.type(0)
     places = np.flatnonzero(~(a == usual))
     if places.size == 1 and a.size > 4:
         i = tuple(int(j) for j in np.unravel_index(places[0], a.shape))
-        return f"{name}={_number(usual)} but {name}[{', '.join(map(str, i))}]={_number(a[i])}"
+        place, value = f"[{', '.join(map(str, i))}]", _number(a[i])
+        other = f"{name}{place}={value}" if name.isidentifier() else f"{value} at {place}"
+        return f"{told}{_number(usual)} but {other}"
     if a.size <= 4:
-        return f"{name}=[{', '.join(map(_number, a.ravel()))}]"
+        return f"{told}[{', '.join(map(_number, a.ravel()))}]"
     return f"{name}: {a.size} numbers from {_number(a.flat[0])}"
 
 
