@@ -60,8 +60,8 @@ def test_an_error_of_one_part_in_a_hundred_is_outside_the_bound(op, dtype):
     @few
     def law(case):
         y = several(op.implementation("reference")(*case.arrays, **case.statics))
-        wrong = tuple((1.01 * a).astype(a.dtype) for a in y)
-        returned = wrong if len(wrong) > 1 else wrong[0]
+        wrong = [(1.01 * a).astype(a.dtype) for a in y]
+        returned = tuple(wrong) if len(wrong) > 1 else wrong[0]
         caught.append(not inside(case, returned, bound(case, returned, grade="B")))
 
     law()

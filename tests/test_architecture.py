@@ -202,6 +202,29 @@ def test_the_pages_of_a_family_name_its_gpu_mirror_if_there_is_one(family):
     assert "no GPU mirror" not in " ".join(text.split()) or not mirrored
 
 
+NO_MIRROR = re.compile(r"no (GPU )?mirror|no mirror on the GPU|not on the GPU", re.IGNORECASE)
+
+
+def sections_without_mirror(text):
+    """The operators whose sections on a page say that they have no mirror on the GPU."""
+    for section in re.split(r"^##? ", text, flags=re.MULTILINE):
+        heading, _, body = section.partition("\n")
+        name = heading.split()[-1].strip("`") if heading.split() else ""
+        if NO_MIRROR.search(" ".join(body.split())):
+            yield from (op for op in OPERATORS if op.name == name)
+
+
+def test_no_section_says_that_an_operator_has_no_mirror_that_has_one():
+    pages = sorted(ROOT.glob("docs/operators/*.md"))
+    told = [op for p in pages for op in sections_without_mirror(p.read_text(encoding="utf-8"))]
+    assert told
+    assert [op.name for op in told if "gpu" not in op.lacks] == []
+    planted = (
+        "# Scans\n\n## One step: `linear_step`\n\nThere is no GPU\nmirror.\n\n## `dense_scan`\n"
+    )
+    assert [op.name for op in sections_without_mirror(planted)] == ["linear_step"]
+
+
 def test_importing_refssm_loads_no_heavy_library():
     code = f"import refssm, sys; print([m for m in {NEVER_LOADED} if m in sys.modules])"
     for use in ("", "refssm.linear_scan; refssm.cauchy_kernel; "):

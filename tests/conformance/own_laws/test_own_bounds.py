@@ -1,5 +1,7 @@
 """The values and the bounds of cases that people draw for laws of their own."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import Phase, find, settings
@@ -195,7 +197,8 @@ def test_where_intermediate_results_may_overflow_the_bound_is_infinite():
 
 
 def test_what_is_no_case_is_one_sentence():
-    for f in (expected, lambda case: bound(case, 1), lambda case: assert_right(case, 1)):
+    functions: list[Any] = [expected, lambda c: bound(c, 1), lambda c: assert_right(c, 1)]
+    for f in functions:
         with pytest.raises(
             ValueError, match=r"wanted a case that `refssm\.testing\.cases` drew, got int"
         ):
