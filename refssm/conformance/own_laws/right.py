@@ -12,6 +12,7 @@ from refssm._declaration.implements import unknown
 from refssm._declaration.layout import Axes
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.allowed import Bounds, decided
+from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.grading import HEADROOM, Grader
 from refssm.conformance.judging.verdict import Verdict, kind_of, misfit, types_in
 from refssm.conformance.number_types import judged_type
@@ -111,7 +112,8 @@ def assert_right(case: DrawnCase, y: Any, cotangents: Any) -> None:
         if results.cotangents is None:
             verdict = grader.outputs(call.arrays, read, results.gauges)
         else:
-            verdict = grader.gradients(read, results.cotangents, call.arrays, call.statics)
+            with remembering(call.memory):  # it asks once more for what is expected
+                verdict = grader.gradients(read, results.cotangents, call.arrays, call.statics)
     if not verdict.ok:
         raise AssertionError(_told(call, case, verdict))
 

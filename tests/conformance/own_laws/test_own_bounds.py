@@ -7,6 +7,7 @@ import pytest
 from hypothesis import Phase, find, settings
 
 import refssm
+from refssm.conformance.judging import expected as judged
 from refssm.conformance.judging.allowed import bounds_of
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.standard import Standard
@@ -229,3 +230,18 @@ def test_a_budget_without_n_refuses_what_cancels():
     case = halved(first("linear_scan", accuracy=Budget(normwise=False)))
     with pytest.raises(AssertionError, match="grade C"):
         assert_right(case, by_differences(*case.arrays))
+
+
+def test_what_is_expected_is_computed_once_for_all_questions(ones, monkeypatch):
+    case = ones.changed(a=ones.arguments["a"] / 2)
+    (dx,) = case.cotangents
+    x, gradients = refssm.linear_scan(*case.arrays), refssm.linear_scan_vjp(dx, *case.arrays)
+    calls = []
+    usual = judged._expect
+    monkeypatch.setattr(judged, "_expect", lambda *how: calls.append(how) or usual(*how))
+    for _ in range(2):
+        assert_right(case, x)
+        assert (np.abs(x - expected(case)) <= bound(case, x)).all()
+        assert_right(case, gradients, dx)
+        assert len(bound(case, gradients, dx)) == 2
+    assert len(calls) == 2  # the outputs, and the gradients
