@@ -32,6 +32,7 @@ from refssm.conformance.judging.expected import _made_of, expect
 from refssm.conformance.judging.grading import judge
 from refssm.conformance.report.lines import header
 from refssm.conformance.standard import Standard
+from refssm.linear_attention.kimi import KIMI
 from refssm.presets.catalog import presets_of
 from refssm.testing import Declaration, check, implements
 
@@ -131,6 +132,14 @@ def test_the_inverse_of_each_map_is_its_inverse(name):
         theta = np.linspace(0.001, 1, 41) if name == "linear_gate" else np.linspace(-10, 0, 41)
     found = MAPS[name].inverse(MAPS[name].forward(theta))
     assert np.abs(found - theta).max() < 40 * np.finfo(float).eps * np.abs(theta).max()
+
+
+def test_a_gate_of_zero_is_never_drawn():
+    op = adapted(KIMI.operators[0], [linear_gate()])
+    domain = op.inputs["log_g"]
+    assert domain.textures == ("each", "constant")  # gaps are zeros of the parameter
+    a, b = np.random.default_rng(0).random((2, 50))
+    assert min(domain.draw(name, a, b, True).min() for name in domain.maps) > 0
 
 
 def test_halves_are_the_pairs_of_the_operator_for_pairs():

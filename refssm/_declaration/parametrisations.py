@@ -13,6 +13,7 @@ from refssm.domains import Domain, gate_logits, logits, queries
 SMALLEST = 1e-8  # rates and steps below, and those of the other sign, are drawn as this one
 GATE = 2.0**-14  # gates below, the least normal number of float16, are drawn as this one
 TEXTURES = ("each", "constant", "channel", "gaps")  # those that mean the same of a parameter
+NO_GATE = "gaps", "linear_gate"  # a gate of 0 has no logarithm, and the derivative by it is 0/0
 
 
 def with_imaginary_part(theta, real):
@@ -165,7 +166,7 @@ def parameter_of(domain: Domain, adapter: Adapter) -> Domain:
         "summary": f"{name} of {domain.summary}",
         "maps": {f"{name} of {key}": draw for key, draw in domain.maps.items()},  # see `draw`
         "tame": tuple(f"{name} of {key}" for key in domain.tame),
-        "textures": tuple(t for t in domain.textures if t in TEXTURES),
+        "textures": tuple(t for t in domain.textures if t in TEXTURES and (t, name) != NO_GATE),
         "fit": domain.fit and fitted,
         "holds": domain.holds and held,
         "structured": {},

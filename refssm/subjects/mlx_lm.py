@@ -20,7 +20,7 @@ H = "(g h)"
 BY_HEAD = f"b l g n, b l g n, b l {H} p, b l {H}, b l {H}"
 BY_KEY = f"b l g n, b l g n, b l {H} p, b l {H} n, b l {H}"
 ENDS = f"b {H} p n -> b l {H} p, b {H} p n"
-DECLARED: dict[str, Any] = {"dtypes": ("float32",)}
+DECLARED: dict[str, Any] = {"dtypes": ("float32",), "ftz": True}
 
 
 def with_steps(x):
@@ -31,19 +31,24 @@ def with_steps(x):
 GATED: dict[str, Any] = {"adapters": (linear_gate(),), "only": with_steps, **DECLARED}
 
 
+def given(x):
+    """An array of MLX, which takes none with negative strides."""
+    return mx.array(np.ascontiguousarray(x))
+
+
 def of_arrays(function):
     """A function of MLX arrays, of NumPy's."""
 
     def run(*arrays):
-        return tuple(np.array(y) for y in function(*map(mx.array, arrays)))
+        return tuple(np.array(y) for y in function(*map(given, arrays)))
 
     return run
 
 
 def gradient(function, cotangents, arrays):
     """The VJP by MLX."""
-    given = [mx.array(x) for x in arrays]
-    _, found = mx.vjp(function, given, [mx.array(dy) for dy in cotangents])
+    primals = [given(x) for x in arrays]
+    _, found = mx.vjp(function, primals, [given(dy) for dy in cotangents])
     return tuple(np.array(g) for g in found)
 
 
