@@ -180,10 +180,9 @@ def admitted(called: str, domain: Domain, name: str, limits: tuple[Limit, ...]) 
         tuple(domain.maps),
         textures,
         domain.kind if left == kinds else "real" if left[0] else "complex",
-        None,
-        domain.meets,
-        domain.span,
-        domain.exponent,
+        meets=domain.meets,
+        span=domain.span,
+        exponent=domain.exponent,
         whole=domain,
         limits=limits,
     )

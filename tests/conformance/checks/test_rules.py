@@ -193,7 +193,6 @@ def test_no_file_of_the_judge_asks_for_a_law_by_its_name():
         "cases/drawing.py": ["zero"],
         "checks/special_values.py": ["causal"],
         "checks/time_laws.py": ["causal", "causal"],
-        "diagnosis/hints.py": ["causal"],
     }
     assert {name: names for name, names in told.items() if names} == known
 
