@@ -254,7 +254,8 @@ def _misfit(y, s) -> bool:
 def _gauged(d, candidate, call: SpokenCall, answers: Answers) -> Iterator[tuple]:
     """Gauges around the bug's outputs: from a run in double precision, then from its own run.
 
-    The second run has rounding errors itself, so its bounds are doubled.
+    The second run has rounding errors itself, so its bounds are doubled. A wrong program may round
+    more than the right one, so bounds that are not traced are at least its own errors.
     """
     right, (own, wider) = expected(candidate, call), answers
     if len(right) != len(own.outputs):
@@ -266,10 +267,11 @@ def _gauged(d, candidate, call: SpokenCall, answers: Answers) -> Iterator[tuple]
     for outputs, rounded in ((wider.outputs, 1), (own.outputs, 2)):
         if len(outputs) == len(right) and all(isinstance(s, np.ndarray) for s in outputs):
             traced = bounds or [
-                _over_time(candidate.op, g, i, call.vjp) for i, g in enumerate(right)
+                _over_time(candidate.op, g.k0, i, call.vjp) for i, g in enumerate(right)
             ]
-            pairs = zip(outputs, right, traced, strict=True)
-            gauged = [_gauge(s, g, k, rounded, least) for s, g, k in pairs]
+            errors = [0.0] * len(right) if bounds else _errors(candidate, call, answers)
+            each = zip(outputs, right, traced, errors, strict=True)
+            gauged = [_gauge(s, g, k, own, rounded, least) for s, g, k, own in each]
             if all(g.value.shape == s.shape for g, s in zip(gauged, own.outputs, strict=True)):
                 yield tuple(gauged)
 
@@ -294,8 +296,21 @@ def _bounds(d: PlantedBug, candidate: Candidate, call: SpokenCall) -> list[np.nd
     return [g.k0 for g in made] if len(made) == len(call.outcome.outputs) else None
 
 
-def _gauge(value, expected: Gauge, k, rounded: int, least: float) -> Gauge:
-    """The gauge of the bug's output: bounds scaled to its size, times `rounded`."""
+def _errors(candidate: Candidate, call: SpokenCall, answers: Answers) -> list:
+    """The errors of the bug's own run in units of u, the largest along time."""
+    own, wider = (came.outputs for came in answers)
+    found: list = []
+    for i, (y, exact) in enumerate(zip(own, wider, strict=False)):
+        alike = candidate.standard and np.shape(y) == np.shape(exact) and np.size(y)
+        error = np.abs(y - exact) / candidate.standard.u if alike else np.zeros(1)
+        error = np.where(np.isfinite(error), error, 0.0)
+        found.append(_over_time(candidate.op, error, i, call.vjp) if alike else 0.0)
+    return found
+
+
+def _gauge(value, expected: Gauge, k, own, rounded: int, least: float) -> Gauge:
+    """The gauge of the bug's output: bounds scaled to its size or its own errors, times `rounded`.
+    """
     usual, size = _most(expected.value), _most(value)
     if k.shape != value.shape:
         k = np.full(value.shape, _most(expected.k0))
@@ -303,14 +318,13 @@ def _gauge(value, expected: Gauge, k, rounded: int, least: float) -> Gauge:
         judged = np.isfinite(expected.value) | ~np.isfinite(value)
         k = np.where(judged, k, _most(expected.k0))
     k = k * max(1.0, size / usual if usual else 1.0)
-    k = rounded * np.maximum(k, np.maximum(np.abs(value), least))
+    k = rounded * np.maximum(np.maximum(k, own), np.maximum(np.abs(value), least))
     return Gauge(value, k, k, expected.peak)
 
 
-def _over_time(op: Operator, expected: Gauge, output: int, vjp: bool) -> np.ndarray:
-    """The reference's bounds, the largest along time, because a bug may shift entries in time."""
+def _over_time(op: Operator, k: np.ndarray, output: int, vjp: bool) -> np.ndarray:
+    """Bounds or errors, the largest along time, because a bug may shift entries in time."""
     dims = (op.input_dims if vjp else op.output_dims)[output] if not (vjp and op.discrete) else ()
-    k = expected.k0
     if op.leading not in dims or not k.size:
         return k
     axis = dims.index(op.leading) - len(dims)

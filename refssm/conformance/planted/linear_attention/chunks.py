@@ -4,13 +4,20 @@ import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.linear_attention import programs
-from refssm.conformance.planted.linear_attention.forms import packed, plain, stateful
+from refssm.conformance.planted.linear_attention.forms import (
+    packed,
+    plain,
+    stateful,
+    with_states,
+)
+from refssm.conformance.planted.linear_attention.formula import BETA_ON_VALUE_ONLY, READ_BEFORE
 from refssm.conformance.planted.linear_attention.programs import in_place_of
 from refssm.conformance.planted.linear_attention.triangular import (
     but_for,
     in_each,
     inverse,
 )
+from refssm.conformance.planted.pieces import in_any_form
 from refssm.conformance.planted.planting import InEach, Planting
 from refssm.conformance.planted.recurrences import RESETS, lasts, planted_in, starts
 from refssm.linear_attention.chunked import (
@@ -27,6 +34,14 @@ LINEAR, STATEFUL, PACKED = (
     (plain(GATED_LINEAR_CHUNKED),),
     tuple(map(stateful, CHUNKED)),
     tuple(map(packed, CHUNKED)),
+)
+IN_FORMS, DELTAS_IN_FORMS, GATED_IN_FORMS = (
+    tuple(op for recurrence in recurrences for op in with_states(recurrence))
+    for recurrences in (
+        CHUNKED,
+        (DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED),
+        (GATED_LINEAR_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED),
+    )
 )
 
 
@@ -67,7 +82,6 @@ CHUNKS.plant(
     ("inverse_cut", "I − L + L² for the inverse", but_for(inverse=_neumann)),
     ("inverse_in_float16", "the inverse in float16", but_for(inverse=_in_halves)),
     ("beta_missing_in_W", "W without β", but_for(beta_of_W=np.ones_like)),
-    ("beta_missing_in_U", "U without β", but_for(beta_of_U=np.ones_like)),
     ("state_not_corrected", "U for U − W S", but_for(new=lambda U, W, S: U + 0 * W @ S)),
     ("last_chunk_from_rest", "the last partial chunk begins at rest", but_for(
         start=lambda S, first, g, size: S * (first == 0 or first + size <= g.q.shape[-2]))),
@@ -76,10 +90,24 @@ CHUNKS.plant(
 CHUNKS.plant(
     ("carry_missing", "the state lost between chunks", but_for(keep=lambda S: 0 * S)),
     ("carry_in_bfloat16", "the state kept in bfloat16 between chunks", but_for(keep=bfloat16)),
-    ("diagonal_missing", "a query does not see its own step", but_for(
-        up_to=lambda P: np.tril(P, -1))),
     of=(*CORRECTED, *LINEAR),
 )  # fmt: skip
+CHUNKS.plant(
+    ("beta_missing_in_U", "v − β Sᵀ k: β multiplies only what is taken away, not v (U without β)",
+     but_for(beta_of_U=np.ones_like)),
+    of=(*CORRECTED, *DELTAS_IN_FORMS),
+)  # fmt: skip
+CHUNKS.plant(
+    ("diagonal_missing", "a query does not see its own step: the state read before the value is written",
+     but_for(up_to=lambda P: np.tril(P, -1))),
+    of=(*CORRECTED, *LINEAR, *IN_FORMS),
+)  # fmt: skip
+# a delta rule without gates reads the same before and after the decay
+BY_STEPS = InEach(in_any_form(programs.in_form))
+BY_STEPS.plant(
+    (CORRECTED + DELTAS_IN_FORMS, *BETA_ON_VALUE_ONLY),
+    (GATED + LINEAR + GATED_IN_FORMS, *READ_BEFORE),
+)
 CHUNKS.plant(
     ("keys_divided_by_decays", "k e^{−G}: infinite after strong decays", but_for(
         of_P=lambda c: np.exp(c.G)[..., :, None, :] * np.exp(-c.G)[..., None, :, :])),
@@ -147,7 +175,7 @@ def _without_borders(parts):
 
 _USUAL = Planting(plain(GATED_LINEAR_CHUNKED), "float32")
 _USUAL.usual()
-BUGS = [*CHUNKS.bugs, *GRADIENTS.bugs, *_USUAL.bugs]
+BUGS = [*CHUNKS.bugs, *BY_STEPS.bugs, *GRADIENTS.bugs, *_USUAL.bugs]
 BUGS += planted_in(GATED_DELTA_CHUNKED, "float32") + planted_in(KIMI_CHUNKED, "float32")
 # the mistakes that any operator can have show in the forms by pieces of two recurrences
 _ANYWHERE = {bug.name for bug in _USUAL.bugs}

@@ -10,6 +10,7 @@ import numpy as np
 from refssm._declaration.operator import Operator
 from refssm._declaration.recurrence import Recurrence
 from refssm._numerics.broadcasting import unbroadcast_each
+from refssm.linear_attention.chunked import CHUNKED
 from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.gated_linear import GATED_LINEAR
@@ -123,3 +124,9 @@ def one_step(recurrence: Recurrence) -> Operator:
 def sequences(recurrence: Recurrence) -> tuple[Operator, ...]:
     """The forms over whole sequences: from rest, from a state, packed."""
     return recurrence.operators[:3]
+
+
+def with_states(recurrence: Recurrence) -> tuple[Operator, ...]:
+    """The forms other than that from rest and the step: from a state, packed, by pieces."""
+    kept = {plain(recurrence), *([] if recurrence in CHUNKED else [one_step(recurrence)])}
+    return tuple(op for op in recurrence.operators if op not in kept)

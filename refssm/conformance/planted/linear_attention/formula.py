@@ -4,7 +4,12 @@ import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.linear_attention import programs
-from refssm.conformance.planted.linear_attention.forms import one_step, plain, sequences
+from refssm.conformance.planted.linear_attention.forms import (
+    one_step,
+    plain,
+    sequences,
+    with_states,
+)
 from refssm.conformance.planted.linear_attention.programs import (
     but_for,
     earlier,
@@ -12,6 +17,7 @@ from refssm.conformance.planted.linear_attention.programs import (
     output,
     recalled,
 )
+from refssm.conformance.planted.pieces import in_any_form
 from refssm.conformance.planted.planting import InEach
 from refssm.conformance.planted.recurrences import tiled
 from refssm.linear_attention.delta import DELTA
@@ -34,6 +40,15 @@ GATED_STEPS = _in(one_step, GATED_LINEAR, GATED_DELTA, KIMI)
 RULE_STEPS = _in(one_step, DELTA, GATED_DELTA, KIMI)
 BOTH_STEPS = _in(one_step, GATED_DELTA, KIMI)
 LINEAR, RULE, OF_HEADS, OF_KEYS = ((op,) for op in ALL)
+IN_FORMS, DELTAS_IN_FORMS, KEYED_IN_FORMS, GATED_IN_FORMS = (
+    tuple(op for recurrence in recurrences for op in with_states(recurrence))
+    for recurrences in (
+        (GATED_LINEAR, DELTA, GATED_DELTA, KIMI),
+        (DELTA, GATED_DELTA, KIMI),
+        (GATED_LINEAR, KIMI),
+        (GATED_LINEAR, GATED_DELTA, KIMI),
+    )
+)
 
 
 def _written(missing):
@@ -91,14 +106,21 @@ def _tail(x, size=4):
     return np.where(np.arange(n) < (n // size * size or n), x, 0).astype(x.dtype)
 
 
+# planted in the forms by chunks, too
+BETA_ON_VALUE_ONLY = (
+    "beta_missing_on_correction", "β v − Sᵀ k: β multiplies v only, not what is taken away",
+    _written(lambda now, Z, S: _both_corrected(now, Z)))  # fmt: skip
+READ_BEFORE = (
+    "read_before", "the state read before it is written",
+    but_for(read=lambda S, Z, before: before + 0 * S))  # fmt: skip
 MISREAD = [
     (BOTH + BOTH_STEPS, "correction_of_undecayed", "v − S_{t-1}ᵀ k: what the state recalled before "
      "it decayed", _written(lambda now, Z, S: now.beta * (now.v - recalled(S, now.k)))),
     (GATED + GATED_STEPS, "decay_after", "the gate applied after the new value was written",
      but_for(update=_decay_after)),
-    (RULES + RULE_STEPS, "beta_missing_on_correction", "β v − Sᵀ k: no rate on what is taken away",
-     _written(lambda now, Z, S: _both_corrected(now, Z))),
-    (RULES + RULE_STEPS, "beta_missing_on_value", "v − β Sᵀ k: no rate on what is written",
+    (RULES + RULE_STEPS + DELTAS_IN_FORMS, *BETA_ON_VALUE_ONLY),
+    (RULES + RULE_STEPS + DELTAS_IN_FORMS, "beta_missing_on_value",
+     "v − β Sᵀ k: β multiplies only what is taken away, not v",
      _written(lambda now, Z, S: now.v - now.beta * recalled(Z, now.k))),
     (RULES + RULE_STEPS, "no_correction", "β v written, nothing taken away",
      _written(lambda now, Z, S: now.beta * now.v)),
@@ -114,9 +136,9 @@ MISREAD = [
      {"beta": lambda b: 2 * b}),
     (RULE + OF_HEADS, "beta_clipped", "β clipped to 1", {"beta": lambda b: np.minimum(b, 1)}),
     (RULES, "beta_late", "β_{t-1} for β_t", {"beta": earlier}),
-    (ALL + STEPS, "read_before", "the state read before it is written",
-     but_for(read=lambda S, Z, before: before + 0 * S)),
-    (BOTH + LINEAR, "read_decayed", "the decayed state read, before the new value is written",
+    (ALL + STEPS + IN_FORMS, *READ_BEFORE),
+    (BOTH + LINEAR + GATED_STEPS + GATED_IN_FORMS, "read_decayed",
+     "the decayed state read, before the new value is written",
      but_for(read=lambda S, Z, before: Z)),
     (ALL + STEPS, "query_scaled", "q / √n",
      {"q": lambda q: q / q.dtype.type(np.sqrt(q.shape[-1]))}),
@@ -183,7 +205,7 @@ HEADS = [
      {"beta": _of_first_head}),
 ]  # fmt: skip
 
-FORMULA = InEach(programs.in_form)
+FORMULA = InEach(in_any_form(programs.in_form))
 FORMULA.plant(*MISREAD, *ROUNDING, *HEADS)
 FORMULA.plant(
     (ALL, "nan_spread", "masked by multiplication: 0 · NaN reaches the past",

@@ -12,11 +12,11 @@ from refssm.conformance.planted.linear_attention.forms import Given, form, gradi
 
 
 def in_form(op):
-    """Turn wrong(right, given) into a program of an operator."""
+    """Turn wrong(right, given) into a program of an operator, step by step also by chunks."""
 
     def adapt(wrong):
         program = form(op, lambda g: wrong(recurrence, g))
-        return lambda right, *args, **statics: program(*args, **statics)
+        return lambda right, *args, **statics: program(*args)
 
     return adapt
 

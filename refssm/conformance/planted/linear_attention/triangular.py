@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from refssm.conformance.planted.linear_attention.forms import Given, form
+from refssm.conformance.planted.pieces import in_any_form
 from refssm.conformance.planted.planting import InEach
 
 LONGEST = 64  # all weights of a chunk are in memory at once
@@ -118,7 +119,7 @@ def _in_form(op):
 
 def in_each() -> InEach:
     """Planted bugs of operators by chunks."""
-    return InEach(_in_form)
+    return InEach(in_any_form(_in_form))
 
 
 def but_for(**parts):

@@ -1,0 +1,118 @@
+"""Wrong programs of the forms by pieces, from those of the form from a state, or from rest.
+
+Packed sequences with a state each are one call for each sequence; a state at a place is the last
+one of the steps before it; reverse time is that of turned arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+
+from refssm._declaration.operator import Operator
+from refssm._numerics.broadcasting import at, with_batch
+from refssm.conformance.calling.finding import operator_named
+
+BACKWARDS = slice(None, None, -1)
+Adapt = Callable[[Operator], Callable]
+
+
+def in_any_form(adapt: Adapt) -> Adapt:
+    """`adapt`, which adapts programs to an operator, for operators by pieces, too."""
+
+    def to(op: Operator) -> Callable:
+        for ending, (base, by_pieces) in FORMS.items():
+            if op.name.endswith(ending):
+                of = operator_named(op.name.removesuffix(ending) + base)
+                adapted = adapt(of)
+                return lambda wrong: by_pieces(of, adapted(wrong))
+        return adapt(op)
+
+    return to
+
+
+def _of_sequences(of: Operator, program):
+    """Each sequence from its own state."""
+    rank, out = len(of.input_dims[-1]), _time(of.output_dims[0])
+
+    def pieces(right, *args, **statics):
+        *given, states, ends = args
+        if _empty(of, given, ends):
+            return right(*args, **statics)
+        y, last = [], []
+        for i, (first, end) in enumerate(pairwise([0, *_shared(ends)])):
+            state = at(states, i, -rank - 1)
+            if end > first:
+                part, state = program(right, *_cut(of, given, slice(first, end)), state, **statics)
+                y.append(part)
+            last.append(state)
+        return _joined(np.concatenate(y, axis=out), last, ends, rank, out)
+
+    return pieces
+
+
+def _to_places(of: Operator, program):
+    """The outputs of the whole sequence, and the last state of the steps before each place."""
+    rank, out = len(of.input_dims[-1]), _time(of.output_dims[0])
+
+    def pieces(right, *args, **statics):
+        *given, state, places = args
+        if _empty(of, given, places):
+            return right(*args, **statics)
+        y, _ = program(right, *given, state, **statics)
+        held = [
+            program(right, *_cut(of, given, slice(place)), state, **statics)[1] if place else state
+            for place in _shared(places)
+        ]
+        return _joined(y, held, places, rank, out)
+
+    return pieces
+
+
+def _backwards(of: Operator, program):
+    """From the last step to the first."""
+
+    def pieces(right, *args, **statics):
+        y = program(right, *(x.copy() for x in _cut(of, args, BACKWARDS)), **statics)
+        return at(y, BACKWARDS, _time(of.output_dims[0])).copy()
+
+    return pieces
+
+
+FORMS = {
+    "_packed_stateful": ("_stateful", _of_sequences),
+    "_states": ("_stateful", _to_places),
+    "_reversed": ("", _backwards),
+}
+
+
+def _time(dims) -> int:
+    """The axis of time, from the end."""
+    return dims.index("l") - len(dims)
+
+
+def _empty(of: Operator, arguments, numbers) -> bool:
+    """True if there is no step, or no sequence or place."""
+    pairs = zip(arguments, of.input_dims, strict=False)
+    l = next(x.shape[_time(dims)] for x, dims in pairs if "l" in dims)
+    return not l or not numbers.size
+
+
+def _cut(of: Operator, arguments, window: slice) -> list:
+    """The steps of a window, of the arguments that have an axis of time."""
+    pairs = zip(arguments, of.input_dims, strict=False)
+    return [at(x, window, _time(dims)) if "l" in dims else x for x, dims in pairs]
+
+
+def _shared(numbers) -> list[int]:
+    """Ends or places, which all members of a batch share."""
+    return numbers.reshape(-1, numbers.shape[-1])[0].tolist()
+
+
+def _joined(y, states, numbers, rank: int, out: int):
+    """Outputs and states with all leading axes, those of ends or places, too."""
+    batch = np.broadcast_shapes(y.shape[:out], numbers.shape[:-1])
+    states = [with_batch(state, rank, batch) for state in states]
+    return with_batch(y, -out, batch), np.stack(states, axis=-rank - 1)

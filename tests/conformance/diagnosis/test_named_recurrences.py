@@ -1,0 +1,148 @@
+"""Mistakes in recurrences with a matrix state, in every form, and the names that reports give them.
+
+Each program is one loop over time whose state is values × keys. None of them uses the planted bugs'
+own building blocks.
+"""
+
+import numpy as np
+import pytest
+from judging import judged, looks_like
+
+from refssm.conformance.calling.finding import operator_named
+
+pytestmark = [pytest.mark.usefixtures("their_warnings_are_not_ours"), pytest.mark.long]
+
+
+class Call:
+    """The arguments of one call row by row, and the sequences in it."""
+
+    def __init__(self, op, args, statics):
+        self.op, self.statics, self.first = op, statics, 0
+        self.given = dict(zip(op.inputs, args, strict=True))
+        self.dims = dict(zip(op.inputs, op.input_dims, strict=True))
+        self.keyed = "n" in self.dims.get("log_g", ())
+        self.l = max(
+            (a.shape[self.axis(n)] for n, a in self.given.items() if self.axis(n)), default=1
+        )
+        self.kind = np.result_type(*(a for a in args if a.dtype.kind in "fc"))
+        self.batch = op.batch_shape(*args)
+        marks = self.given.get("ends", self.given.get("places"))
+        self.marks = [] if marks is None else marks[(0,) * (marks.ndim - 1)].tolist()
+        self.between = list(enumerate(zip([0, *self.marks], self.marks, strict=False)))
+        packed = "ends" in self.given
+        self.begins = {first: i for i, (first, end) in self.between if packed and end > first}
+
+    def axis(self, name):
+        """The axis of time from the end; 0 without one."""
+        dims = self.dims[name]
+        return dims.index("l") - len(dims) if "l" in dims else 0
+
+    def row(self, name, t):
+        """An argument at step t."""
+        axis, x = self.axis(name), self.given[name]
+        return np.take(x, t, axis) if axis else x
+
+    def start(self, i):
+        """The state before sequence i, values × keys."""
+        ours = "B" in self.given
+        n, p = ((self.dims[name], name) for name in ("B" if ours else "k", "x" if ours else "v"))
+        shape = tuple(self.given[name].shape[-1] for _, name in (p, n))
+        S = self.given.get("S0", self.given.get("S", np.zeros(shape if ours else shape[::-1])))
+        S = S[..., i, :, :] if "ends" in self.given else S
+        return np.broadcast_to(S if ours else np.swapaxes(S, -1, -2), (*self.batch, *shape))
+
+    def results(self, y, states):
+        """The outputs, and the states that the form returns."""
+        after = [self.start(0), *states]
+        ended = [
+            after[end] if end > first or "places" in self.given else self.start(i)
+            for i, (first, end) in self.between
+        ]
+        y = np.stack(np.broadcast_arrays(*y), -2).astype(self.kind)
+        y = y[..., 0, :] if self.op.form == "step" else y
+        if len(self.op.outputs) == 1:
+            return y
+        S = np.stack(ended, -3) if "m" in self.op.output_dims[1] else states[-1]
+        return y, (S if "B" in self.given else np.swapaxes(S, -1, -2)).astype(self.kind)
+
+
+def looped(name, step):
+    """A program of an operator from step(call, t, S) -> y_t, S_t."""
+    op = operator_named(name)
+
+    def program(*args, **statics):
+        call = Call(op, args, statics)
+        S, y, states = call.start(0), [], []
+        for t in range(call.l):
+            if t in call.begins:
+                S, call.first = call.start(call.begins[t]), t
+            if "resets" in call.given:
+                S = np.where(call.given["resets"][..., t, None, None], 0, S)
+            read, S = step(call, t, S)
+            y.append(read)
+            states.append(S)
+        return call.results(y, states)
+
+    return program
+
+
+def times(S, k):
+    """S k."""
+    return (S @ k[..., None])[..., 0]
+
+
+def delta(written=lambda v, beta, told: beta * (v - told), read="after", late=(), gates=np.exp):
+    """A step of linear attention; β and gates are 1 where an operator has none."""
+
+    def step(c, t, S):
+        q, k, v = (c.row(n, max(t - 1, c.first) if n in late else t) for n in "qkv")
+        log_g = c.row("log_g", t) if "log_g" in c.given else np.zeros(())
+        decayed = S * gates(log_g if c.keyed else log_g[..., None])[..., None, :]
+        new = written(v, c.row("beta", t)[..., None], times(decayed, k)) if "beta" in c.given else v
+        now = {"before": S, "decayed": decayed}
+        now["after"] = decayed + new[..., :, None] * k[..., None, :]
+        return times(now[read], q), now["after"]
+
+    return step
+
+
+FORMS = ("", "_stateful", "_packed", "_packed_stateful", "_states")
+RULES = ("delta", "gated_delta", "kimi_delta")
+
+
+def in_forms(*names):
+    """The operators of recurrences in every form, step by step and by chunks, and their steps."""
+    for name in names:
+        whole = f"{name}_recurrence" if name == "gated_linear" else f"{name}_rule"
+        yield from (f"{whole}{form}" for form in FORMS)
+        yield from (f"{whole}_chunked{form}" for form in FORMS[:-1])
+        yield f"{name}_step"
+
+
+CAUSES = {
+    "β on what is taken away only": (
+        [*in_forms(*RULES)],
+        delta(lambda v, beta, told: v - beta * told),
+        "v − β Sᵀ k: β multiplies only what is taken away, not v",
+    ),
+    "β on the value only": (
+        [*in_forms(*RULES)],
+        delta(lambda v, beta, told: beta * v - told),
+        "β v − Sᵀ k: β multiplies v only, not what is taken away",
+    ),
+}
+"""By name: the operators, a step, and what the report says first."""
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"), [(name, cause) for cause in CAUSES for name in CAUSES[cause][0]]
+)
+def test_a_mistake_has_its_name_in_every_form(name, cause):
+    _, step, what = CAUSES[cause]
+    assert looks_like(name, looped(name, step)).startswith(what)
+
+
+@pytest.mark.parametrize("name", [*in_forms("gated_linear", *RULES)])
+def test_the_loop_without_a_mistake_is_right(name):
+    checks = ["value", "state"] if operator_named(name).form == "stateful" else ["value"]
+    assert all(line.verdict == "pass" for line in judged(name, looped(name, delta()), *checks))
