@@ -13,9 +13,10 @@ from functools import cache
 
 import numpy as np
 
-from refssm._declaration.adapted import adapters_of, through
+from refssm._declaration.adapted import adapted, adapters_of, through
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Candidate
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.one_call import InProcess, Outcome
 from refssm.conformance.checks.checks import Check, rule_named
 from refssm.conformance.diagnosis.transcript import (
@@ -32,9 +33,10 @@ from refssm.conformance.diagnosis.transcript import (
 from refssm.conformance.gauges.gauge import Gauge, gauges, wide
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.planted import PlantedBug, bugs_of
-from refssm.conformance.planted.planting import Epsilon
+from refssm.conformance.planted.planting import Epsilon, instead
 
 Answers = tuple[Outcome, Outcome]  # of a planted bug, in the call's type and in double
+NOT_DONE = {"scaled": "is not scaled", "normalised": "is not normalised"}
 NEARER = 2.0  # the bug then explains more than half of the error
 
 
@@ -46,8 +48,9 @@ def bugs_of_operator(name: str, family: str) -> tuple[PlantedBug, ...]:
 
 @cache
 def bugs_in(op: Operator) -> tuple[PlantedBug, ...]:
-    """The planted bugs of an operator, for the parameters that it takes."""
-    return tuple(_of_parameters(d, op) for d in bugs_of_operator(op.name, op.family))
+    """The planted bugs of an operator, for the parameters that it takes, and without an adapter."""
+    planted = (_of_parameters(d, op) for d in bugs_of_operator(op.name, op.family))
+    return (*planted, *_without_adapters(op))
 
 
 def _of_parameters(bug: PlantedBug, op: Operator) -> PlantedBug:
@@ -66,6 +69,20 @@ def _of_parameters(bug: PlantedBug, op: Operator) -> PlantedBug:
 
     wrong = bug.wrong.after(behind) if isinstance(bug.wrong, Epsilon) else behind(bug.wrong)
     return replace(bug, wrong=wrong)
+
+
+def _without_adapters(op: Operator) -> Iterator[PlantedBug]:
+    """The operator without one of its adapters, forward and backward: parameters as they come."""
+    declared = adapters_of(op)
+    for i, adapter in enumerate(declared):
+        other = adapted(operator_named(op.name), (*declared[:i], *declared[i + 1 :]))
+        lacking = NOT_DONE.get(adapter.name, "is used as it comes")
+        what = f"`{adapter.argument}` {lacking}, but the function declares {adapter!r}"
+        programs = {"value": other.reference, "gradient": other.bare_vjp}
+        for check, program in programs.items():
+            yield PlantedBug(
+                op.name, f"{adapter.name}_missing", f"{check}[]", what, instead(program)
+            )
 
 
 def everywhere(
@@ -109,7 +126,7 @@ def answering_alike(
     `where` leaves out entries that say nothing.
     """
     op, vjp = candidate.op, check.rule.of_gradient
-    known = list(among) or [d for d in bugs_in(op) if d.vjp or not vjp]
+    known = list(among) or [d for d in bugs_in(op) if d.of_gradient == vjp]
     answered = all(call.outcome.status == "ok" for e in heard for call in e.calls)
     # a bug with random errors resembles any error of its size; others answer equal calls alike
     if answered or not check.rule.between_calls:
@@ -309,8 +326,7 @@ def _errors(candidate: Candidate, call: SpokenCall, answers: Answers) -> list:
 
 
 def _gauge(value, expected: Gauge, k, own, rounded: int, least: float) -> Gauge:
-    """The gauge of the bug's output: bounds scaled to its size or its own errors, times `rounded`.
-    """
+    """The gauge of the bug's output: bounds scaled to its size, or its errors, times `rounded`."""
     usual, size = _most(expected.value), _most(value)
     if k.shape != value.shape:
         k = np.full(value.shape, _most(expected.k0))

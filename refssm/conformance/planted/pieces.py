@@ -1,7 +1,8 @@
 """Wrong programs of the forms by pieces, from those of the form from a state, or from rest.
 
 Packed sequences with a state each are one call for each sequence; a state at a place is the last
-one of the steps before it; reverse time is that of turned arrays.
+one of the steps before it; reverse time is that of turned arrays. Rows of an argument of the step
+before are here, too.
 """
 
 from __future__ import annotations
@@ -116,3 +117,24 @@ def _joined(y, states, numbers, rank: int, out: int):
     batch = np.broadcast_shapes(y.shape[:out], numbers.shape[:-1])
     states = [with_batch(state, rank, batch) for state in states]
     return with_batch(y, -out, batch), np.stack(states, axis=-rank - 1)
+
+
+def _held(x, axis: int):
+    """x one step earlier, its first row twice."""
+    return np.concatenate([at(x, slice(1), axis), at(x, slice(-1), axis)], axis) if x.size else x
+
+
+def _from_zero(x, axis: int):
+    """x one step earlier, after zeros."""
+    return np.concatenate([0 * at(x, slice(1), axis), at(x, slice(-1), axis)], axis)
+
+
+def _wrapped(x, axis: int):
+    """x one step earlier, after its last row: what index −1 gives in Python."""
+    return np.roll(x, 1, axis)
+
+
+def late(operators, name: str, what: str, wrong: Callable[[Callable], Callable]) -> list:
+    """A bug by wrong(earlier), for each of the rows that programs read before the first step."""
+    begins = {"": _from_zero, "_held": _held, "_wrapped": _wrapped}
+    return [(operators, f"{name}{word}", what, wrong(earlier)) for word, earlier in begins.items()]

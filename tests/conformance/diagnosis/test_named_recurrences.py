@@ -106,19 +106,61 @@ def delta(written=lambda v, beta, told: beta * (v - told), read="after", late=()
     return step
 
 
+def ssd(read="after", late=(), decays=np.exp):
+    """A step of state-space duality."""
+
+    def step(c, t, S):
+        x, B, C, log_a = (
+            c.row(n, max(t - 1, c.first) if n in late else t) for n in ("x", "B", "C", "log_a")
+        )
+        decayed = S * decays(log_a)[..., None, None]
+        now = {"before": S, "decayed": decayed}
+        now["after"] = decayed + x[..., :, None] * B[..., None, :]
+        return times(now[read], C), now["after"]
+
+    return step
+
+
+def mamba2(read="after", late=(), soft=lambda v: np.logaddexp(0, v)):
+    """A step of Mamba-2's whole call."""
+
+    def step(c, t, S):
+        dt, B, C = (c.row(n, max(t - 1, c.first) if n in late else t) for n in ("dt", "B", "C"))
+        x, z, g = c.row("x", t), c.row("z", t), c.given
+        low, high = (c.kind.type(c.statics[n]) for n in ("dt_min", "dt_max"))
+        size = np.clip(soft((dt + g["dt_bias"]).astype(c.kind)), low, high)
+        decayed = S * np.exp(g["A"] * size)[..., None, None]
+        now = {"before": S, "decayed": decayed}
+        now["after"] = decayed + (size[..., None] * x)[..., :, None] * B[..., None, :]
+        out = times(now[read], C) + g["D"][..., None] * x
+        return out * (z / (1 + np.exp(-z))), now["after"]
+
+    return step
+
+
+def naive(v):
+    """log(1 + e^v), but v itself where it is large."""
+    return np.where(v > 20, v, np.log(1 + np.exp(np.minimum(v, 20))))
+
+
 FORMS = ("", "_stateful", "_packed", "_packed_stateful", "_states")
 RULES = ("delta", "gated_delta", "kimi_delta")
+KEYED = ("gated_linear", "kimi_delta")
 
 
-def in_forms(*names):
+def in_forms(*names, steps=True):
     """The operators of recurrences in every form, step by step and by chunks, and their steps."""
     for name in names:
         whole = f"{name}_recurrence" if name == "gated_linear" else f"{name}_rule"
         yield from (f"{whole}{form}" for form in FORMS)
         yield from (f"{whole}_chunked{form}" for form in FORMS[:-1])
-        yield f"{name}_step"
+        yield from [f"{name}_step"] * steps
 
 
+LINEAR = [*in_forms("gated_linear", *RULES)]
+SEQUENCES = [*in_forms("gated_linear", *RULES, steps=False)]
+DUAL = [f"ssd_{kind}{form}" for kind in ("recurrent", "chunked") for form in FORMS]
+WHOLE = [f"mamba2_scan{form}" for form in FORMS]
 CAUSES = {
     "β on what is taken away only": (
         [*in_forms(*RULES)],
@@ -130,19 +172,94 @@ CAUSES = {
         delta(lambda v, beta, told: beta * v - told),
         "β v − Sᵀ k: β multiplies v only, not what is taken away",
     ),
+    "the old state read": (
+        [n for n in LINEAR if not n.startswith("delta_rule_chunked")],
+        delta(read="before"),
+        "the state read before it is written",
+    ),
+    "the old state read in duality": (
+        [*DUAL, "ssd_step", "ssd_quadratic"],
+        ssd(read="before"),
+        ("the state read before it is written", "y = S C: the state before the step"),
+    ),
+    "the old state read in Mamba-2": (
+        [*WHOLE, "mamba2_step"],
+        mamba2(read="before"),
+        "the state read before it is written",
+    ),
+    "the decayed state read": (
+        [n for n in LINEAR if "chunked" not in n and not n.startswith("delta")],
+        delta(read="decayed"),
+        "the decayed state read, before the new value is written",
+    ),
+    "the decayed state read by chunks": (
+        [n for n in LINEAR if "chunked" in n],
+        delta(read="decayed"),
+        "a query does not see its own step: the state read before the value is written",
+    ),
+    "the decayed state read in duality": (
+        [*DUAL, "ssd_step", "ssd_quadratic"],
+        ssd(read="decayed"),
+        "the decayed state read, before the input is added",
+    ),
+    "the decayed state read in Mamba-2": (
+        [*WHOLE, "mamba2_step"],
+        mamba2(read="decayed"),
+        "the decayed state read, before the input is added",
+    ),
+    "late queries": (SEQUENCES, delta(late="q"), "q of the step before: q_{t−1} for q_t"),
+    "late keys": (SEQUENCES, delta(late="k"), "k of the step before: k_{t−1} for k_t"),
+    "late C": (
+        [*DUAL, "ssd_quadratic"],
+        ssd(late="C"),
+        "C of the step before: C_{t−1} for C_t",
+    ),
+    "late B": ([*DUAL, "ssd_quadratic"], ssd(late="B"), "B of the step before: B_{t−1} for B_t"),
+    "late C of Mamba-2": (WHOLE, mamba2(late="C"), "C of the step before: C_{t−1} for C_t"),
+    "late B of Mamba-2": (WHOLE, mamba2(late="B"), "B of the step before: B_{t−1} for B_t"),
+    "late steps": (
+        WHOLE,
+        mamba2(late=("dt",)),
+        "dt of the step before: Δ_{t−1} for Δ_t, in the decay and in the input",
+    ),
+    "the first key's gate": (
+        [*in_forms(*KEYED)],
+        delta(gates=lambda s: np.exp(s[..., :1])),
+        "the gate of the first key used for all keys",
+    ),
+    "the last key's gate": (
+        [*in_forms(*KEYED)],
+        delta(gates=lambda s: np.exp(s[..., -1:])),
+        "the gate of the last key used for all keys",
+    ),
+    "the mean gate": (
+        [*in_forms(*KEYED)],
+        delta(gates=lambda s: np.exp(s.sum(-1, keepdims=True) / s.shape[-1])),
+        "one gate used for all keys: the mean of log_g",
+    ),
+    "softplus twice": (
+        [*WHOLE, "mamba2_step"],
+        mamba2(soft=lambda v: np.logaddexp(0, np.logaddexp(0, v))),
+        "softplus(softplus(v))",
+    ),
+    "small steps lost": (
+        [*WHOLE, "mamba2_step"],
+        mamba2(soft=naive),
+        "log(1 + e^v) with a switch at 20: few digits below −3",
+    ),
 }
 """By name: the operators, a step, and what the report says first."""
+EACH = [(name, cause) for cause in CAUSES for name in CAUSES[cause][0]]
 
 
-@pytest.mark.parametrize(
-    ("name", "cause"), [(name, cause) for cause in CAUSES for name in CAUSES[cause][0]]
-)
+@pytest.mark.parametrize(("name", "cause"), EACH)
 def test_a_mistake_has_its_name_in_every_form(name, cause):
     _, step, what = CAUSES[cause]
     assert looks_like(name, looped(name, step)).startswith(what)
 
 
-@pytest.mark.parametrize("name", [*in_forms("gated_linear", *RULES)])
+@pytest.mark.parametrize("name", [*LINEAR, *DUAL, "ssd_step", *WHOLE, "mamba2_step"])
 def test_the_loop_without_a_mistake_is_right(name):
+    step = mamba2 if "mamba2" in name else ssd if "ssd" in name else delta
     checks = ["value", "state"] if operator_named(name).form == "stateful" else ["value"]
-    assert all(line.verdict == "pass" for line in judged(name, looped(name, delta()), *checks))
+    assert all(line.verdict == "pass" for line in judged(name, looped(name, step()), *checks))

@@ -10,14 +10,19 @@ from refssm.conformance.planted.linear_attention.forms import (
     stateful,
     with_states,
 )
-from refssm.conformance.planted.linear_attention.formula import BETA_ON_VALUE_ONLY, READ_BEFORE
+from refssm.conformance.planted.linear_attention.formula import (
+    BETA_ON_VALUE_ONLY,
+    GATES_OF_KEYS,
+    OF_STEP_BEFORE,
+    READ_BEFORE,
+)
 from refssm.conformance.planted.linear_attention.programs import in_place_of
 from refssm.conformance.planted.linear_attention.triangular import (
     but_for,
     in_each,
     inverse,
 )
-from refssm.conformance.planted.pieces import in_any_form
+from refssm.conformance.planted.pieces import in_any_form, late
 from refssm.conformance.planted.planting import InEach, Planting
 from refssm.conformance.planted.recurrences import RESETS, lasts, planted_in, starts
 from refssm.linear_attention.chunked import (
@@ -35,12 +40,13 @@ LINEAR, STATEFUL, PACKED = (
     tuple(map(stateful, CHUNKED)),
     tuple(map(packed, CHUNKED)),
 )
-IN_FORMS, DELTAS_IN_FORMS, GATED_IN_FORMS = (
+IN_FORMS, DELTAS_IN_FORMS, GATED_IN_FORMS, KEYED_IN_FORMS = (
     tuple(op for recurrence in recurrences for op in with_states(recurrence))
     for recurrences in (
         CHUNKED,
         (DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED),
         (GATED_LINEAR_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED),
+        (GATED_LINEAR_CHUNKED, KIMI_CHUNKED),
     )
 )
 
@@ -98,7 +104,8 @@ CHUNKS.plant(
     of=(*CORRECTED, *DELTAS_IN_FORMS),
 )  # fmt: skip
 CHUNKS.plant(
-    ("diagonal_missing", "a query does not see its own step: the state read before the value is written",
+    ("diagonal_missing",
+     "a query does not see its own step: the state read before the value is written",
      but_for(up_to=lambda P: np.tril(P, -1))),
     of=(*CORRECTED, *LINEAR, *IN_FORMS),
 )  # fmt: skip
@@ -107,6 +114,12 @@ BY_STEPS = InEach(in_any_form(programs.in_form))
 BY_STEPS.plant(
     (CORRECTED + DELTAS_IN_FORMS, *BETA_ON_VALUE_ONLY),
     (GATED + LINEAR + GATED_IN_FORMS, *READ_BEFORE),
+    *((GATED[1:] + LINEAR + KEYED_IN_FORMS, *row) for row in GATES_OF_KEYS),
+    *(
+        row
+        for name, what, wrong in OF_STEP_BEFORE
+        for row in late((*CORRECTED, *LINEAR, *IN_FORMS), name, what, wrong)
+    ),
 )
 CHUNKS.plant(
     ("keys_divided_by_decays", "k e^{−G}: infinite after strong decays", but_for(

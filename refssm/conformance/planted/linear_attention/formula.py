@@ -17,7 +17,7 @@ from refssm.conformance.planted.linear_attention.programs import (
     output,
     recalled,
 )
-from refssm.conformance.planted.pieces import in_any_form
+from refssm.conformance.planted.pieces import in_any_form, late
 from refssm.conformance.planted.planting import InEach
 from refssm.conformance.planted.recurrences import tiled
 from refssm.linear_attention.delta import DELTA
@@ -39,6 +39,7 @@ STEPS = _in(one_step, GATED_LINEAR, DELTA, GATED_DELTA, KIMI)
 GATED_STEPS = _in(one_step, GATED_LINEAR, GATED_DELTA, KIMI)
 RULE_STEPS = _in(one_step, DELTA, GATED_DELTA, KIMI)
 BOTH_STEPS = _in(one_step, GATED_DELTA, KIMI)
+KEYED_STEPS = _in(one_step, GATED_LINEAR, KIMI)
 LINEAR, RULE, OF_HEADS, OF_KEYS = ((op,) for op in ALL)
 IN_FORMS, DELTAS_IN_FORMS, KEYED_IN_FORMS, GATED_IN_FORMS = (
     tuple(op for recurrence in recurrences for op in with_states(recurrence))
@@ -113,6 +114,20 @@ BETA_ON_VALUE_ONLY = (
 READ_BEFORE = (
     "read_before", "the state read before it is written",
     but_for(read=lambda S, Z, before: before + 0 * S))  # fmt: skip
+GATES_OF_KEYS = (
+    ("gate_of_first_key", "the gate of the first key used for all keys",
+     lambda right, g: right(g.but(log_g=g.log_g[..., :1]))),
+    ("gate_of_last_key", "the gate of the last key used for all keys",
+     lambda right, g: right(g.but(log_g=g.log_g[..., -1:]))),
+    ("gate_mean", "one gate used for all keys: the mean of log_g",
+     lambda right, g: right(g.but(log_g=g.log_g.mean(-1, keepdims=True)))),
+)  # fmt: skip
+OF_STEP_BEFORE = (
+    ("query_late", "q of the step before: q_{t−1} for q_t",
+     lambda earlier: lambda right, g: right(g.but(q=earlier(g.q, -2)))),
+    ("key_late", "k of the step before: k_{t−1} for k_t",
+     lambda earlier: lambda right, g: right(g.but(k=earlier(g.k, -2)))),
+)  # fmt: skip
 MISREAD = [
     (BOTH + BOTH_STEPS, "correction_of_undecayed", "v − S_{t-1}ᵀ k: what the state recalled before "
      "it decayed", _written(lambda now, Z, S: now.beta * (now.v - recalled(S, now.k)))),
@@ -154,10 +169,9 @@ MISREAD = [
      but_for(gates=_sigmoid)),
     (GATED, "gate_late", "log_g_{t-1} for log_g_t",
      lambda right, g: right(g.but(log_g=earlier(g.log_g, -2)))),
-    (KEYED, "gate_of_first_key", "the first key's gate for all",
-     lambda right, g: right(g.but(log_g=g.log_g[..., :1]))),
-    (OF_KEYS, "gate_mean", "one gate for all keys, their mean",
-     lambda right, g: right(g.but(log_g=g.log_g.mean(-1, keepdims=True)))),
+    *((KEYED + KEYED_STEPS + KEYED_IN_FORMS, *row) for row in GATES_OF_KEYS),
+    *(row for name, what, wrong in OF_STEP_BEFORE
+      for row in late(ALL + IN_FORMS, name, what, wrong)),
     (KEYED + GATED_STEPS[::2], "gate_of_values", "the gate of key n for value n",
      but_for(update=_decay_of_values)),
     (GATED + GATED_STEPS, "gate_clipped", "log_g clipped to −5",

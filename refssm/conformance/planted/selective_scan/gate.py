@@ -54,9 +54,10 @@ plant(SCANS,  # in single precision cumulative sums of large steps lose as many 
 plant(on.GATED,
       ("softplus_switched_at_7", "v itself above 7", softened(_switched(7, _log1p))),
       by="value[float64]")  # fmt: skip
-plant(("mamba_scan", "mamba_step"),
+plant((*on.GATED, *on.GATED_PIECES),
       ("softplus_naive_below", "log(1 + e^v) with a switch at 20: few digits below −3",
        softened(_switched(20, _naive))))  # fmt: skip
+plant(on.GATED_PIECES, ("softplus_naive", "log(1 + e^v)", softened(_naive)))
 plant((*on.ONE, "mamba_step"),
       ("softplus_switched_at_20", "v itself above 20, in double precision",
        softened(_switched(20, _log1p))), by="value[float64]")  # fmt: skip

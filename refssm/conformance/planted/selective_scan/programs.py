@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.planted.pieces import in_any_form
 from refssm.conformance.planted.planting import Planting, instead
 from refssm.conformance.planted.selective_scan import operators as on
 from refssm.conformance.planted.selective_scan.forms import batch_of, biased, family, gated
@@ -55,6 +56,9 @@ def scan_as(name: str, wrong: Callable | Around) -> Callable:
 
     Its `right` is `unrolled`, with its replaceable parts.
     """
+    if name in on.PIECES:
+        adapt = in_any_form(lambda op: partial(scan_as, op.name))
+        return adapt(operator_named(name))(wrong)
     if isinstance(wrong, Around):
         return instead(family(unrolled, *wrong)[name])
     return instead(family(partial(wrong, unrolled))[name])
@@ -65,7 +69,8 @@ class Bugs:
 
     def __init__(self, adapt: Callable = scan_as):
         self.by_op = {
-            op: Planting(operator_named(op), "float32", partial(adapt, op)) for op in on.EACH
+            op: Planting(operator_named(op), "float32", partial(adapt, op))
+            for op in (*on.EACH, *on.PIECES)
         }
 
     def plant(self, names, *rows, by="value"):

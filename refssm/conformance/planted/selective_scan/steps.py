@@ -42,9 +42,10 @@ plant(on.STEPPED,
       ("step_twice", "dt² u B", parts(drive=lambda u, dt, A, B: dt * dt * u * B)),
       ("input_decays", "a (x + b): the input decays in its first step",
        parts(update=lambda k, a, x, b: a * (x + b))),
-      ("reads_before", "y = C · x before the step",
-       parts(read=lambda C, x, before: (C * before).sum(-1))),
       ("sign_of_rate", "e^(−dt A)", parts(decay=lambda dt, A: np.exp(-dt * A))))  # fmt: skip
+plant((*on.EACH, *on.PIECES),
+      ("reads_before", "y = C · x before the step",
+       parts(read=lambda C, x, before: (C * before).sum(-1))))  # fmt: skip
 plant(on.SCAN + on.STATEFUL,
       ("decay_below_e_40", "e^(dt A) below e^-40 taken as 0",
        parts(decay=lambda dt, A: np.where((dt * A).real < -40, 0, np.exp(dt * A)))),

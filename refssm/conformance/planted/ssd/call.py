@@ -3,6 +3,7 @@
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
+from refssm.conformance.planted.pieces import in_any_form, late
 from refssm.conformance.planted.planting import Planting
 from refssm.conformance.planted.recurrences import RESETS, lasts, starts, tiled
 from refssm.conformance.planted.selective_scan.forms import sigmoid, silu, softplus
@@ -16,9 +17,11 @@ from refssm.conformance.planted.ssd.programs import (
     recurrence,
     zero,
 )
+from refssm.ssd.mamba2 import MAMBA2
 
 PLAIN, STATEFUL, PACKED = ((op,) for op in SCANS)
 STEP = EACH[3:]
+PIECES = tuple(op for op in MAMBA2.operators if op not in EACH)
 
 
 def whole(*given):
@@ -68,7 +71,7 @@ def changed(change):
     return lambda g: around(whole)(change(g))
 
 
-CALLS, AS_THEY_ARE = InCalls(_program), InCalls(lambda op: None)
+CALLS, AS_THEY_ARE = InCalls(in_any_form(_program)), InCalls(lambda op: None)
 plant = CALLS.plant
 
 
@@ -80,6 +83,11 @@ def softened(soft):
 def _switched(at):
     """v itself above `at`, else log1p(e^v)."""
     return lambda v: np.where(v > at, v, np.log1p(np.exp(np.minimum(v, at))))
+
+
+def _naive(v):
+    """log(1 + e^v), but v itself above 20."""
+    return np.where(v > 20, v, np.log(1 + np.exp(np.minimum(v, 20))))
 
 
 def _of_first_head(a, core):
@@ -120,6 +128,11 @@ plant(EACH,
              * (softplus(biased(g)) >= g.dt_min))),
       ("step_in_bfloat16", "Δ rounded to bfloat16",
        parts(steps=lambda g: bfloat16(call.step_sizes(g)))))  # fmt: skip
+plant(EACH + PIECES,
+      ("softplus_twice", "softplus(softplus(v))", softened(lambda v: softplus(softplus(v)))),
+      ("softplus_naive_below", "log(1 + e^v) with a switch at 20: few digits below −3",
+       softened(_naive)))  # fmt: skip
+plant(PIECES, ("softplus_naive", "log(1 + e^v)", softened(lambda v: np.log(1 + np.exp(v)))))
 plant(SCANS,  # one step meets few extremes
       ("softplus_overflows", "log1p(e^v): infinite above 88",
        softened(lambda v: np.log1p(np.exp(v)))))  # fmt: skip
@@ -148,6 +161,28 @@ plant(PLAIN,
        parts(logs=lambda g, step: earlier(step) * g.A[..., None])),
       ("input_late", "Δ_{t−1} with x_t",
        parts(inputs=lambda g, step: earlier(step)[..., None] * g.x)))  # fmt: skip
+
+
+def reading(read):
+    """The call with another state read than that after the step."""
+    return around(lambda *given: recurrence(SsdArguments(*given), read=read))
+
+
+plant(EACH + PIECES,
+      ("read_before", "the state read before it is written: y_t = S_{t−1} C_t",
+       reading(lambda S, before, decayed: before + 0 * S)),
+      ("read_decayed", "the decayed state read, before the input is added",
+       reading(lambda S, before, decayed: decayed + 0 * S)))  # fmt: skip
+for _name, _what, _wrong in (
+    ("output", "C of the step before: C_{t−1} for C_t",
+     lambda earlier: changed(lambda g: g.but(C=earlier(g.C, -2)))),
+    ("B", "B of the step before: B_{t−1} for B_t",
+     lambda earlier: changed(lambda g: g.but(B=earlier(g.B, -2)))),
+    ("step", "dt of the step before: Δ_{t−1} for Δ_t, in the decay and in the input",
+     lambda earlier: parts(steps=lambda g: earlier(call.step_sizes(g), -1))),
+):  # fmt: skip
+    for _operators, *_row in late(SCANS + PIECES, f"{_name}_late", _what, _wrong):
+        plant(_operators, _row)
 
 
 def _tiled(B, g):

@@ -90,7 +90,7 @@ CHUNKS.plant(
      _weights(lambda s: float16(_right_weights(s)))),
     ("future_seen", "the mask one place too far to the right", _weights(
      lambda s: _right_weights(s) + np.eye(s.shape[-1], k=1, dtype=s.dtype), masked=False)),
-    ("diagonal_missed", "j < i for j ≤ i",
+    ("diagonal_missed", "the decayed state read, before the input is added: j < i for j ≤ i",
      _weights(lambda s: _right_weights(s) * (1 - np.eye(s.shape[-1], dtype=s.dtype)))),
     ("undecayed", "the causal mask in place of the decays", _sums(lambda T, s: 0 * T)),
     ("clipped_sums", "segment sums clipped to −10", _sums(lambda T, s: np.maximum(T, -10))),

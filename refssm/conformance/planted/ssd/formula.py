@@ -3,11 +3,20 @@
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
+from refssm.conformance.planted.pieces import in_any_form, late
 from refssm.conformance.planted.planting import InEach
 from refssm.conformance.planted.recurrences import tiled
 from refssm.conformance.planted.ssd import operators, programs
 from refssm.conformance.planted.ssd.forms import CHUNKED, RECURRENT, SEQUENCES
-from refssm.conformance.planted.ssd.operators import CHUNK, PLAIN, QUAD, REC, STEP
+from refssm.conformance.planted.ssd.operators import (
+    CHUNK,
+    FORWARD,
+    IN_FORMS,
+    PLAIN,
+    QUAD,
+    REC,
+    STEP,
+)
 from refssm.conformance.planted.ssd.programs import but_for, earlier, output, recurrence
 
 
@@ -33,7 +42,7 @@ def _lost_at(steps):
     return but_for(carry=lambda S, t, before: S * (not steps(t)))
 
 
-FORMULA = InEach(programs.in_form)
+FORMULA = InEach(in_any_form(programs.in_form))
 FORMULA.plant(
     # how the formula is misread
     (PLAIN + STEP, "sign", "A's minus sign forgotten", {"log_a": np.negative}),
@@ -43,7 +52,10 @@ FORMULA.plant(
     (SEQUENCES, "decay_late", "log_a_{t-1} for log_a_t", {"log_a": earlier}),
     (PLAIN, "decay_early", "log_a_{t+1} for log_a_t", {"log_a": lambda s: np.roll(s, -1, -1)}),
     (REC, "input_late", "x_{t-1} for x_t", {"x": lambda x: earlier(x, -2)}),
-    (REC, "output_late", "C_{t-1} for C_t", {"C": lambda C: earlier(C, -2)}),
+    *late(PLAIN + FORWARD, "output_late", "C of the step before: C_{t−1} for C_t",
+          lambda earlier: lambda right, g: right(g.but(C=earlier(g.C, -2)))),
+    *late(PLAIN + FORWARD, "B_late", "B of the step before: B_{t−1} for B_t",
+          lambda earlier: lambda right, g: right(g.but(B=earlier(g.B, -2)))),
     (REC, "log_a_read_as_a", "log_a taken for a", lambda right, g: right(g, a=g.log_a)),
     (STEP, "decay_after", "e^{log_a} (S + x Bᵀ)",
      lambda right, g: right(g.but(x=g.x * np.exp(g.log_a)[..., None]))),
@@ -51,13 +63,17 @@ FORMULA.plant(
      lambda right, g: right(g.but(x=g.x * np.exp(g.log_a)[..., None]))),
     (REC + QUAD, "first_input_decays", "x_0 decays by log_a_0", lambda right, g: right(
      g.but(x=g.x * np.exp(np.where(np.arange(g.x.shape[-2]) == 0, g.log_a, 0))[..., None]))),
-    (PLAIN, "exclusive", "y_t = S_{t-1} C_t", but_for(read=lambda S, before: before + 0 * S)),
+    (PLAIN + IN_FORMS, "exclusive", "the state read before it is written: y_t = S_{t−1} C_t",
+     but_for(read=lambda S, before, decayed: before + 0 * S)),
+    (REC + STEP + IN_FORMS, "read_decayed",
+     "the decayed state read, before the input is added",
+     but_for(read=lambda S, before, decayed: decayed + 0 * S)),
     (REC + QUAD, "reverse", "scanned from the end",
      output(lambda y, g: recurrence(g.at(slice(None, None, -1)))[0][..., ::-1, :].copy())),
     (PLAIN + operators.REC_STATEFUL + STEP, "exchanged", "B and C exchanged",
      lambda right, g: right(g.but(B=g.C, C=g.B))),
     (REC, "transposed_where_square", "the state read as (n, p) where p = n",
-     but_for(read=lambda S, before: programs.turned_if_square(S))),
+     but_for(read=lambda S, *_: programs.turned_if_square(S))),
     (REC + CHUNK + STEP, "wide_heads", "a state lost where p > n",
      _state_unread(lambda p, n: p > n)),
     (REC, "odd_states", "the last of an odd number of states lost",

@@ -58,14 +58,14 @@ def recurrence(g, *, a=None, keep=_same, carry=_same, read=_same):
     """The recurrence; each keyword replaces a part by a wrong one.
 
     `a` replaces the decays. `keep(a_t S_{t-1})`, `carry(a_t S_{t-1}, t, S_{t-1})` and `read(S_t,
-    S_{t-1})` change states.
+    S_{t-1}, a_t S_{t-1})` change states.
     """
     S, y, a = g.S0, [], np.exp(g.log_a) if a is None else a
     for t in range(g.x.shape[-2]):
         before = carry(keep(a[..., t, None, None] * S), t, S)
         before = np.where(g.resets[..., t, None, None], 0, before)
         after = before + g.x[..., t, :, None] * g.B[..., t, None, :]
-        y.append(np.einsum("...pn,...n->...p", read(after, S), g.C[..., t, :]))
+        y.append(np.einsum("...pn,...n->...p", read(after, S, before), g.C[..., t, :]))
         S = after
     return np.stack(y, axis=-2), S
 
