@@ -7,10 +7,18 @@ the chunk is long enough to show them.
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16, tf32
+from refssm.conformance.planted.pieces import in_any_form
 from refssm.conformance.planted.planting import InEach
 from refssm.conformance.planted.ssd import programs
 from refssm.conformance.planted.ssd.forms import CHUNKED
-from refssm.conformance.planted.ssd.operators import ATTENTION, CHUNK, CHUNK_PACKED, CHUNK_STATEFUL
+from refssm.conformance.planted.ssd.operators import (
+    ATTENTION,
+    CHUNK,
+    CHUNK_PACKED,
+    CHUNK_STATEFUL,
+    CHUNKED_FORMS,
+    QUAD,
+)
 from refssm.conformance.planted.ssd.programs import by_chunks, chunkwise, earlier, turned, zero
 from refssm.conformance.planted.ssd.right import segment_sums
 
@@ -24,7 +32,7 @@ def _right_weights(log_a):
     return np.exp(_lower(segment_sums(log_a), -np.inf))
 
 
-def _weights(weights, scores=lambda C, B: C @ turned(B), masked=True):
+def _weights(weights, scores=lambda C, B: C @ turned(B), masked=True, **places):
     """Chunks with y = (L ∘ C Bᵀ) x and `weights(log_a)` for L.
 
     With `masked`, entries above the diagonal are left out, so that NaN does not spread; otherwise
@@ -40,7 +48,7 @@ def _weights(weights, scores=lambda C, B: C @ turned(B), masked=True):
         rows = [M[..., w.stop - 1, None, w] @ g.x[..., w, :] for w in past]
         return np.concatenate(rows, axis=-2), ended
 
-    return by_chunks(inside=inside)
+    return by_chunks(inside=inside, **places)
 
 
 def _scores(scores):
@@ -72,7 +80,18 @@ def _divided_by_products(right, g):
     return np.einsum("...pn,...n->...p", S, g.C), S[..., -1, :, :]
 
 
-CHUNKS = InEach(programs.in_form)
+def _guarded(T, *_):
+    """Sums of logarithms, with e^T = 0 where T > 0: a guard against overflow."""
+    return np.where(T.real > 0, -np.inf, T)
+
+
+CHUNKS = InEach(in_any_form(programs.in_form))
+CHUNKS.plant(
+    ("guarded", "a guard takes e^x as 0 where x > 0, as if a sum of log_a could not be positive",
+     _weights(lambda s: np.exp(_lower(_guarded(segment_sums(s)), -np.inf)), read=_guarded,
+              end=_guarded)),
+    of=QUAD + CHUNKED_FORMS, by="value[complex64]",
+)  # fmt: skip
 CHUNKS.plant(
     # what is above the diagonal counts in those that are not masked
     (ATTENTION + CHUNK_STATEFUL + CHUNK_PACKED, "exponentiated_then_masked",

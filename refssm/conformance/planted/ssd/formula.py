@@ -15,6 +15,7 @@ from refssm.conformance.planted.ssd.operators import (
     PLAIN,
     QUAD,
     REC,
+    RECURRENT_FORMS,
     STEP,
 )
 from refssm.conformance.planted.ssd.programs import but_for, earlier, output, recurrence
@@ -112,6 +113,9 @@ FORMULA.plant(
     (REC + STEP, "sixteen_states", "a state lost where n = 16",
      _state_unread(lambda p, n: n == 16)),
     # the draws of this type reach so far
+    (RECURRENT_FORMS, "guarded",
+     "a guard takes e^x as 0 where x > 0, as if log_a could not be positive",
+     lambda right, g: right(g, a=np.where(g.log_a.real > 0, 0, np.exp(g.log_a)))),
     (REC, "growth_clipped", "log_a > 0 clipped to 0",
      {"log_a": lambda s: s - np.maximum(s.real, 0)}),
     (REC, "carry_lost_256", "the state lost at blocks of 256", _lost_at(lambda t: t % 256 == 0)),

@@ -15,3 +15,4 @@ ATTENTION = QUAD + CHUNK
 # from a state, packed, by pieces; all but the form from rest and the step
 IN_FORMS = tuple(op for op in SSD.operators + BY_CHUNKS.operators if op not in REC + CHUNK + STEP)
 FORWARD = tuple(op for op in IN_FORMS if not op.name.endswith("_reversed"))
+CHUNKED_FORMS, RECURRENT_FORMS = BY_CHUNKS.operators, SSD.operators
