@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from refssm._declaration.operator import Operator
-from refssm._numerics.broadcasting import at, with_batch
+from refssm._numerics.broadcasting import at, unbroadcast, with_batch
 from refssm.conformance.calling.finding import operator_named
 
 BACKWARDS = slice(None, None, -1)
@@ -87,6 +87,45 @@ FORMS = {
     "_states": ("_stateful", _to_places),
     "_reversed": ("", _backwards),
 }
+
+
+def in_sequences(adapt: Adapt) -> Adapt:
+    """`adapt` of VJPs, for packed sequences with a state each, too."""
+
+    def to(op: Operator) -> Callable:
+        ending = "_packed_stateful"
+        if not op.name.endswith(ending):
+            return adapt(op)
+        of = operator_named(f"{op.name.removesuffix(ending)}_stateful")
+        adapted = adapt(of)
+        return lambda wrong: _back_of_sequences(of, adapted(wrong))
+
+    return to
+
+
+def _back_of_sequences(of: Operator, vjp):
+    """The gradients of each sequence for its own steps and state; shared arguments get the sum."""
+    rank, out = len(of.input_dims[-1]), _time(of.output_dims[0])
+
+    def pieces(right, dy, dlast, *args, **statics):
+        *given, states, ends = args
+        if _empty(of, given, ends):
+            return right(dy, dlast, *args, **statics)
+        found, starts = [], []
+        for i, (first, end) in enumerate(pairwise([0, *_shared(ends)])):
+            state, dstate = (at(x, i, -rank - 1) for x in (states, dlast))
+            if end > first:
+                window = slice(first, end)
+                cut = at(dy, window, out), dstate, *_cut(of, given, window), state
+                *gradients, dstate = vjp(right, *cut, **statics)
+                found.append(gradients)
+            starts.append(unbroadcast(dstate, state))
+        each = zip(zip(*found, strict=True), of.input_dims, strict=False)
+        joined = [np.concatenate(parts, _time(dims)) if "l" in dims else sum(parts[1:], parts[0])
+                  for parts, dims in each]  # fmt: skip
+        return *joined, np.stack(starts, axis=-rank - 1), None
+
+    return pieces
 
 
 def _time(dims) -> int:

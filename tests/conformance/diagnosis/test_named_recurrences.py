@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from judging import judged, looks_like
 
+from refssm._numerics.broadcasting import unbroadcast
+from refssm.adapters import scaled
 from refssm.conformance.calling.finding import operator_named
 
 pytestmark = [pytest.mark.usefixtures("their_warnings_are_not_ours"), pytest.mark.long]
@@ -263,3 +265,57 @@ def test_the_loop_without_a_mistake_is_right(name):
     step = mamba2 if "mamba2" in name else ssd if "ssd" in name else delta
     checks = ["value", "state"] if operator_named(name).form == "stateful" else ["value"]
     assert all(line.verdict == "pass" for line in judged(name, looped(name, step()), *checks))
+
+
+def constant_carry(name, step, kept):
+    """The gradients of a recurrence whose state is a constant for the next step.
+
+    The first state is no constant if it is `kept`.
+    """
+    op, one = operator_named(name), operator_named(step)
+    names = [n for n in one.inputs if n != "S"]
+
+    def vjp(*given, **statics):
+        count = len(op.outputs)
+        (dy, *dlast), args = given[:count], given[count:]
+        c, dS0 = Call(op, args, statics), 0
+        ours = "B" in c.given
+        S = c.start(0).astype(c.kind) if ours else np.swapaxes(c.start(0), -1, -2).astype(c.kind)
+        found = {n: [] for n in names}
+        for t in range(c.l):
+            rows = [c.row(n, t) for n in names]
+            dS = dlast[0] if dlast and t == c.l - 1 else np.zeros_like(S)
+            *gradients, back = one.bare_vjp(dy[..., t, :], dS, *rows, S, **statics)
+            for n, gradient in zip(names, gradients, strict=True):
+                found[n].append(gradient)
+            if t == 0:
+                dS0 = back if kept else 0 * back
+            _, S = one.reference(*rows, S, **statics)
+        made = [np.stack(found[n], c.axis(n)) if c.axis(n) else sum(found[n]) for n in names]
+        return (*made, unbroadcast(dS0, c.given["S0"])) if "S0" in c.given else tuple(made)
+
+    return vjp
+
+
+ONE_BY_ONE = {
+    "gated_linear_recurrence": ("gated_linear_step", False),
+    "delta_rule_stateful": ("delta_step", False),
+    "gated_delta_rule": ("gated_delta_step", False),
+    "kimi_delta_rule_stateful": ("kimi_delta_step", True),
+    "ssd_recurrent": ("ssd_step", False),
+    "mamba2_scan": ("mamba2_step", False),
+    "mamba2_scan_stateful": ("mamba2_step", True),
+}
+
+
+@pytest.mark.parametrize("name", ONE_BY_ONE)
+def test_a_carry_that_is_a_constant_for_each_step_is_named(name):
+    vjp = constant_carry(name, *ONE_BY_ONE[name])
+    told = looks_like(name, operator_named(name).reference, "gradient", vjp=vjp)
+    assert told.startswith("the carry taken as a constant: no gradient from one step to the one")
+
+
+def test_queries_that_are_not_scaled_are_named_where_the_adapter_is_declared():
+    program = looped("gated_delta_rule", delta())
+    told = looks_like("gated_delta_rule", program, adapters=(scaled(),))
+    assert told.startswith("`q` is not scaled, but the function declares scaled('q')")

@@ -22,7 +22,7 @@ from refssm.conformance.planted.linear_attention.triangular import (
     in_each,
     inverse,
 )
-from refssm.conformance.planted.pieces import in_any_form, late
+from refssm.conformance.planted.pieces import in_any_form, in_sequences, late
 from refssm.conformance.planted.planting import InEach, Planting
 from refssm.conformance.planted.recurrences import RESETS, lasts, planted_in, starts
 from refssm.linear_attention.chunked import (
@@ -164,6 +164,35 @@ def _in_gradient_form(op):
     return adapt
 
 
+def _of_chunk(op):
+    """As `_in_gradient_form`, for wrong(right, dy, dS, given, chunk)."""
+    of_steps = programs.in_gradient_form(op)
+
+    def adapt(wrong):
+        def vjp(right, *args, chunk):
+            program = of_steps(lambda right, *given: wrong(right, *given, chunk))
+            return program(right, *args)
+
+        return vjp
+
+    return adapt
+
+
+def _detached_at(first):
+    """The state carried from one chunk to the next as a constant; that before the first, if so."""
+    return lambda right, dy, dS, g, chunk: right(
+        dy, dS, g, carry=lambda G, t: G * (t % chunk != 0 or (first and t == 0))
+    )
+
+
+OF_CHUNK = InEach(in_sequences(_of_chunk))
+OF_CHUNK.plant(
+    ("carry_constant", "the state between chunks taken as a constant: no gradient passes to the "
+     "chunk before", _detached_at(False)),
+    ("carry_constant_but_first", "the state between chunks taken as a constant: no gradient passes "
+     "to the chunk before", _detached_at(True)),
+    of=tuple(op for op in (*LINEAR, *CORRECTED, *IN_FORMS)), by="gradient",
+)  # fmt: skip
 GRADIENTS = InEach(_in_gradient_form)
 GRADIENTS.plant(
     ("detached", "no gradient passes from a chunk of 64 steps to the one before",
@@ -188,7 +217,7 @@ def _without_borders(parts):
 
 _USUAL = Planting(plain(GATED_LINEAR_CHUNKED), "float32")
 _USUAL.usual()
-BUGS = [*CHUNKS.bugs, *BY_STEPS.bugs, *GRADIENTS.bugs, *_USUAL.bugs]
+BUGS = [*CHUNKS.bugs, *BY_STEPS.bugs, *OF_CHUNK.bugs, *GRADIENTS.bugs, *_USUAL.bugs]
 BUGS += planted_in(GATED_DELTA_CHUNKED, "float32") + planted_in(KIMI_CHUNKED, "float32")
 # the mistakes that any operator can have show in the forms by pieces of two recurrences
 _ANYWHERE = {bug.name for bug in _USUAL.bugs}

@@ -24,9 +24,11 @@ from refssm.conformance.planted.linear_attention.programs import (
     outer,
     recalled,
 )
+from refssm.conformance.planted.pieces import in_sequences
 from refssm.conformance.planted.planting import InEach
 
 STATEFUL, PACKED = (tuple(map(form, RECURRENCES)) for form in (stateful, packed))
+SEQUENCES = tuple(recurrence.operators[3] for recurrence in RECURRENCES)  # each with a state
 
 
 def _zero(g):
@@ -61,7 +63,18 @@ def _resets_forgotten(right, dy, dS, g):
     return right(dy, dS, g) | {name: found[name] for name in ("k", "v")}
 
 
-GRADIENTS = InEach(programs.in_gradient_form)
+CONSTANT = (
+    ("carry_constant", "the carry taken as a constant: no gradient from one step to the one before",
+     but_for(carry=lambda G, t: 0 * G)),
+    ("carry_constant_but_first", "the carry taken as a constant: no gradient from one step to the "
+     "one before", but_for(carry=lambda G, t: G * (t == 0))),
+)  # fmt: skip
+GRADIENTS = InEach(in_sequences(programs.in_gradient_form))
+GRADIENTS.plant(
+    *((ALL + STATEFUL + PACKED + SEQUENCES, *row) for row in CONSTANT[:1]),
+    *((STATEFUL + SEQUENCES, *row) for row in CONSTANT[1:]),
+    by="gradient",
+)
 GRADIENTS.plant(
     (RULES + RULE_STEPS, "dk_without_correction", "dk = β G r: not through Sᵀ k",
      in_place_of("k", lambda p: p.rate * p.by_r)),

@@ -66,8 +66,7 @@ def recurrence(g: Given, *, gates=np.exp, update=updated, keep=_same, carry=_sam
     """
     S, y, a = g.S0, [], gates(g.log_g)
     for t in range(g.q.shape[-2]):
-        before = S
-        S = np.where(g.resets[..., t, None, None], 0, carry(S, t))
+        before = S = np.where(g.resets[..., t, None, None], 0, carry(S, t))
         beta = None if g.beta is None else g.beta[..., t, None]
         now = StepArguments(
             q=g.q[..., t, :], k=g.k[..., t, :], v=g.v[..., t, :], a=a[..., t, :], beta=beta

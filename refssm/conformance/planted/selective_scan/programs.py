@@ -24,7 +24,8 @@ def unrolled(
     shape = (*batch_of(u, dt, A, B, C, x0), A.shape[-1])
     x, y = np.broadcast_to(x0, shape).astype(np.result_type(u, dt, A, B, x0)), []
     for k in range(u.shape[-1]):
-        dt_k, before = dt[..., k, None], x
+        dt_k = dt[..., k, None]
+        before = x if resets is None else np.where(resets[..., k, None], 0, x).astype(x.dtype)
         b = drive(u[..., k, None], dt_k, A, B[..., k, :])
         x = update(k, decay(dt_k, A), x, b)
         x = x if resets is None else np.where(resets[..., k, None], b, x).astype(x.dtype)

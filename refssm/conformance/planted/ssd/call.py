@@ -3,7 +3,7 @@
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.pieces import in_any_form, late
+from refssm.conformance.planted.pieces import in_any_form, in_sequences, late
 from refssm.conformance.planted.planting import Planting
 from refssm.conformance.planted.recurrences import RESETS, lasts, starts, tiled
 from refssm.conformance.planted.selective_scan.forms import sigmoid, silu, softplus
@@ -329,8 +329,27 @@ def back(**formulas):
     return call.back_around(whole, whole_vjp, **formulas)
 
 
-GRADIENTS = InCalls(_vjp)
+def constant_carry(first):
+    """The gradients of states that are constants for the next step; not that before the first."""
+
+    def without(ds, dS, *given):
+        return adjoint(ds, dS, SsdArguments(*given), carry=lambda G, t: G * (first and t == 0))
+
+    return call.back_around(whole, without)
+
+
+GRADIENTS = InCalls(in_sequences(_vjp))
 plant_back = GRADIENTS.plant
+for _operators, _name, _first in (
+    (SCANS + PIECES[:1], "carry_constant", False),
+    (STATEFUL + PIECES[:1], "carry_constant_but_first", True),
+):
+    plant_back(
+        _operators,
+        (_name, "the carry taken as a constant: no gradient from one step to the one before",
+         constant_carry(_first)),
+        by="gradient",
+    )  # fmt: skip
 plant_back(
     EACH,
     ("mask_missing", "ddt beyond the limits, too", back(passed=lambda q: q.soft == q.soft)),

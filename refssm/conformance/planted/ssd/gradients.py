@@ -5,10 +5,19 @@ from types import SimpleNamespace
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
+from refssm.conformance.planted.pieces import in_sequences
 from refssm.conformance.planted.planting import InEach, of_each_result
 from refssm.conformance.planted.ssd import programs
 from refssm.conformance.planted.ssd.forms import CHUNKED, RECURRENT, SEQUENCES, gradient_form
-from refssm.conformance.planted.ssd.operators import CHUNK, PACKED, PLAIN, QUAD, REC, STATEFUL
+from refssm.conformance.planted.ssd.operators import (
+    CHUNK,
+    PACKED,
+    PLAIN,
+    QUAD,
+    REC,
+    SEQUENCES_WITH_STATES,
+    STATEFUL,
+)
 from refssm.conformance.planted.ssd.programs import but_for, earlier, unbroken, zero
 from refssm.conformance.planted.ssd.right import through_attention
 
@@ -103,7 +112,18 @@ def _exponentiated_then_masked(right, dy, dS, g):
     return dx, dlog_a + masked.sum(-1) - masked.sum(-2), dB, dC, dS0
 
 
-GRADIENTS = InEach(_in_form)
+GRADIENTS = InEach(in_sequences(_in_form))
+CONSTANT = "the carry taken as a constant: no gradient from one step to the one before"
+GRADIENTS.plant(
+    (RECURRENT + SEQUENCES_WITH_STATES[:1], "carry_constant", CONSTANT,
+     but_for(carry=lambda back, t: 0 * back)),
+    ((RECURRENT[1], *SEQUENCES_WITH_STATES[:1]), "carry_constant_but_first", CONSTANT,
+     but_for(carry=lambda back, t: back * (t == 0))),
+    (SEQUENCES_WITH_STATES[1:], "carry_lost", "the cotangent lost between chunks",
+     lambda right, dy, dS, g:
+     right(dy, dS, g, carry=lambda back, t: back * (t % g.chunk != 0 or t == 0))),
+    by="gradient",
+)  # fmt: skip
 GRADIENTS.plant(
     (REC, "C_not_conjugated", "C for C* in the states' cotangent", but_for(plain="C")),
     (REC + CHUNK, "a_not_conjugated", "a for a* in what is carried back", but_for(plain="a")),

@@ -16,3 +16,4 @@ ATTENTION = QUAD + CHUNK
 IN_FORMS = tuple(op for op in SSD.operators + BY_CHUNKS.operators if op not in REC + CHUNK + STEP)
 FORWARD = tuple(op for op in IN_FORMS if not op.name.endswith("_reversed"))
 CHUNKED_FORMS, RECURRENT_FORMS = BY_CHUNKS.operators, SSD.operators
+SEQUENCES_WITH_STATES = tuple(op for op in IN_FORMS if op.name.endswith("_packed_stateful"))

@@ -63,7 +63,7 @@ def recurrence(g, *, a=None, keep=_same, carry=_same, read=_same):
     S, y, a = g.S0, [], np.exp(g.log_a) if a is None else a
     for t in range(g.x.shape[-2]):
         before = carry(keep(a[..., t, None, None] * S), t, S)
-        before = np.where(g.resets[..., t, None, None], 0, before)
+        before, S = (np.where(g.resets[..., t, None, None], 0, M) for M in (before, S))
         after = before + g.x[..., t, :, None] * g.B[..., t, None, :]
         y.append(np.einsum("...pn,...n->...p", read(after, S, before), g.C[..., t, :]))
         S = after
