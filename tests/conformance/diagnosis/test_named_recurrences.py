@@ -319,3 +319,32 @@ def test_queries_that_are_not_scaled_are_named_where_the_adapter_is_declared():
     program = looped("gated_delta_rule", delta())
     told = looks_like("gated_delta_rule", program, adapters=(scaled(),))
     assert told.startswith("`q` is not scaled, but the function declares scaled('q')")
+
+
+def by_total(dy, *args):
+    """The right gradients of duality, with that of log_a by a difference of sums."""
+    op = operator_named("ssd_recurrent")
+    batch = op.batch_shape(*args)
+    pairs = zip(args, op.input_dims, strict=True)
+    wide = [np.broadcast_to(a, (*batch, *a.shape[a.ndim - len(dims) :])) for a, dims in pairs]
+    dx, _, dB, dC = op.bare_vjp(dy, *wide)
+    e = (dy * op.reference(*wide)).sum(-1) - (wide[0] * dx).sum(-1)
+    dlog_a = e - np.cumsum(e, -1) + e.sum(-1, keepdims=True)
+    return tuple(unbroadcast(g, a) for g, a in zip((dx, dlog_a, dB, dC), args, strict=True))
+
+
+def test_sums_from_the_end_by_a_total_are_named():
+    right = operator_named("ssd_recurrent").reference
+    told = looks_like("ssd_recurrent", right, "gradient", vjp=by_total)
+    assert told.startswith("sums from the end as e − cumsum(e) + sum(e)")
+
+
+def guarded(log_a):
+    """e^{log_a}, but 0 where that could overflow."""
+    return np.where(log_a > 0, 0, np.exp(log_a))
+
+
+@pytest.mark.parametrize("name", ["ssd_recurrent", "ssd_recurrent_packed_stateful", "ssd_step"])
+def test_a_guard_against_positive_logarithms_is_named(name):
+    told = looks_like(name, looped(name, ssd(decays=guarded)))
+    assert told.startswith("a guard takes e^x as 0 where x > 0")

@@ -21,6 +21,13 @@ def _rate_part(p):
     return (star(p, "A") * p.e).sum(-1)
 
 
+def _by_total(p):
+    """ddt with Σ_{i≥k} e_i = e_k − Σ_{i≤k} e_i + Σ e, for what each step adds to sums of decays."""
+    e = star(p, "x") * star(p, "C") * p.dy - p.dt * star(p, "u") * star(p, "B") * p.g
+    later = e - np.cumsum(e, axis=-2) + e.sum(-2, keepdims=True)
+    return _input_part(p) + (star(p, "A") * later).sum(-1)
+
+
 def _first_only(name):
     """The gradient of a shared argument from its first user only, instead of the sum."""
 
@@ -73,6 +80,9 @@ plant(on.SCAN,
       ("decay_one_late", "a_(k+2) for a_(k+1) in the adjoint", changed(after=1)),
       ("in_bfloat16", "the adjoint carried in bfloat16", changed(cast=bfloat16)),
       by="gradient")  # fmt: skip
+plant(("mamba_scan",),  # of a selective scan this is right in norm
+      ("dt_by_total", "sums from the end as e − cumsum(e) + sum(e): their digits cancel in ddt",
+       changed(dt=_by_total)), by="gradient")  # fmt: skip
 for _on, _x, _dx in ((on.STATEFUL, "x0", "dx"), (on.STEP, "x", "dx_next")):
     plant(_on,
           ("state_dropped", "the cotangent of the last state dropped", {_dx: lambda dx: 0 * dx}),

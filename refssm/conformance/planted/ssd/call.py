@@ -9,7 +9,7 @@ from refssm.conformance.planted.recurrences import RESETS, lasts, starts, tiled
 from refssm.conformance.planted.selective_scan.forms import sigmoid, silu, softplus
 from refssm.conformance.planted.ssd import around as call
 from refssm.conformance.planted.ssd.around import EACH, SCANS, around, biased, gated, limited
-from refssm.conformance.planted.ssd.gradients import adjoint
+from refssm.conformance.planted.ssd.gradients import adjoint, by_total
 from refssm.conformance.planted.ssd.programs import (
     SsdArguments,
     chunkwise,
@@ -338,6 +338,10 @@ def constant_carry(first):
     return call.back_around(whole, without)
 
 
+def _of_total(ds, dS, *given):
+    return adjoint(ds, dS, SsdArguments(*given), change=lambda p: {"dlog_a": by_total(p)})
+
+
 GRADIENTS = InCalls(in_sequences(_vjp))
 plant_back = GRADIENTS.plant
 for _operators, _name, _first in (
@@ -398,6 +402,8 @@ plant_back(
 plant_back(
     PLAIN,
     ("dx_in_float16", "dx rounded to float16", {"x": float16}),
+    ("dlog_a_by_total", "sums from the end as e − cumsum(e) + sum(e): their digits cancel in ddt "
+     "and dA", call.back_around(whole, _of_total)),
     by="gradient",
 )  # fmt: skip
 plant_back(

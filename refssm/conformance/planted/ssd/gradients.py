@@ -52,7 +52,9 @@ def adjoint(dy, dS, g, *, plain="", carry=lambda back, t: back, change=lambda pa
         "dC": np.einsum("...pn,...p->...n", conj("S", states), dy),
         "dS0": back,
     }
-    told = SimpleNamespace(**parts, a=a, G=G, before=before, states=states, dy=dy, B=B, C=C, dS=dS)
+    told = SimpleNamespace(
+        **parts, x=x, a=a, G=G, before=before, states=states, dy=dy, B=B, C=C, dS=dS
+    )
     return tuple((parts | change(told)).values())
 
 
@@ -72,6 +74,13 @@ def _in_form(op):
 def _told(name, of):
     """One gradient computed from other parts."""
     return but_for(change=lambda parts: {name: of(parts)})
+
+
+def by_total(p):
+    """Σ_{i≥t} e_i = e_t − Σ_{i≤t} e_i + Σ e, for what each step adds to the sums of log_a."""
+    y = np.einsum("...pn,...n->...p", p.states, p.C)
+    e = (y.conj() * p.dy).sum(-1) - (p.x.conj() * p.dx).sum(-1)
+    return e - np.cumsum(e, axis=-1) + e.sum(-1, keepdims=True)
 
 
 def _only_first_head(name):
@@ -143,6 +152,9 @@ GRADIENTS.plant(
      _told("dlog_a", lambda p: (p.states.conj() * p.G).sum((-2, -1)))),
     (REC + CHUNK, "da_for_dlog_a", "the derivative by a, not by its logarithm",
      _told("dlog_a", lambda p: p.dlog_a / p.a[..., 0, 0].conj())),
+    (PLAIN, "dlog_a_by_total",
+     "sums from the end as e − cumsum(e) + sum(e): their digits cancel in dlog_a",
+     _told("dlog_a", by_total)),
     (REC, "dlog_a_of_last_p", "dlog_a of the last number of a head, not of their sum",
      _told("dlog_a", lambda p: (p.before.conj() * p.G)[..., -1, :].sum(-1))),
     (CHUNK, "dlog_a_of_last_n", "dlog_a of the last state, not of their sum",
