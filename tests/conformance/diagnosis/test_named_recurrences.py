@@ -251,16 +251,21 @@ CAUSES = {
     ),
 }
 """By name: the operators, a step, and what the report says first."""
-EACH = [(name, cause) for cause in CAUSES for name in CAUSES[cause][0]]
 
 
-@pytest.mark.parametrize(("name", "cause"), EACH)
-def test_a_mistake_has_its_name_in_every_form(name, cause):
+def two_each():
+    """Two operators of each cause, in other forms from cause to cause."""
+    for i, (cause, (names, *_)) in enumerate(CAUSES.items()):
+        yield from ((names[(i + k) % len(names)], cause) for k in (0, len(names) // 2))
+
+
+@pytest.mark.parametrize(("name", "cause"), [*two_each()])
+def test_a_mistake_has_its_name_in_any_form(name, cause):
     _, step, what = CAUSES[cause]
     assert looks_like(name, looped(name, step)).startswith(what)
 
 
-@pytest.mark.parametrize("name", [*LINEAR, *DUAL, "ssd_step", *WHOLE, "mamba2_step"])
+@pytest.mark.parametrize("name", [*LINEAR, *DUAL, "ssd_step", *WHOLE, "mamba2_step"][::4])
 def test_the_loop_without_a_mistake_is_right(name):
     step = mamba2 if "mamba2" in name else ssd if "ssd" in name else delta
     checks = ["value", "state"] if operator_named(name).form == "stateful" else ["value"]
