@@ -286,7 +286,7 @@ def _gauged(d, candidate, call: SpokenCall, answers: Answers) -> Iterator[tuple]
             traced = bounds or [
                 _over_time(candidate.op, g.k0, i, call.vjp) for i, g in enumerate(right)
             ]
-            errors = [0.0] * len(right) if bounds else _errors(candidate, call, answers)
+            errors = [0.0] * len(right) if bounds else _errors(candidate, call, answers, right)
             each = zip(outputs, right, traced, errors, strict=True)
             gauged = [_gauge(s, g, k, own, rounded, least) for s, g, k, own in each]
             if all(g.value.shape == s.shape for g, s in zip(gauged, own.outputs, strict=True)):
@@ -313,15 +313,19 @@ def _bounds(d: PlantedBug, candidate: Candidate, call: SpokenCall) -> list[np.nd
     return [g.k0 for g in made] if len(made) == len(call.outcome.outputs) else None
 
 
-def _errors(candidate: Candidate, call: SpokenCall, answers: Answers) -> list:
+def _errors(candidate: Candidate, call: SpokenCall, answers: Answers, right) -> list:
     """The errors of the bug's own run in units of u, the largest along time."""
-    own, wider = (came.outputs for came in answers)
+    (own, wider), standard = (came.outputs for came in answers), candidate.standard
+    if len(own) != len(wider) or standard is None:
+        return [0.0] * len(right)
     found: list = []
-    for i, (y, exact) in enumerate(zip(own, wider, strict=False)):
-        alike = candidate.standard and np.shape(y) == np.shape(exact) and np.size(y)
-        error = np.abs(y - exact) / candidate.standard.u if alike else np.zeros(1)
+    for i, (y, exact, gauge) in enumerate(zip(own, wider, right, strict=True)):
+        if not np.shape(y) == np.shape(exact) == gauge.value.shape:
+            found.append(0.0)
+            continue
+        error = np.abs(y - exact) / standard.u
         error = np.where(np.isfinite(error), error, 0.0)
-        found.append(_over_time(candidate.op, error, i, call.vjp) if alike else 0.0)
+        found.append(_over_time(candidate.op, error, i, call.vjp))
     return found
 
 
