@@ -17,7 +17,7 @@ from refssm.conformance.cases.partners import within
 from refssm.conformance.cases.windows import at_length, cut
 from refssm.conformance.judging.grading import Grader
 from refssm.conformance.judging.verdict import WRITTEN, Verdict, misfit, types_in, wrong
-from refssm.conformance.number_types import judged_type
+from refssm.conformance.number_types import judged_type, number_type
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 
@@ -112,7 +112,7 @@ class Candidate:
 
     def inside(self, arrays) -> bool:
         """True if arguments that a check made satisfy the conditions of the operator's domains."""
-        kind = self.standard.type if self.standard else judged_type(arrays)
+        kind = self.standard.type if self.standard else number_type(judged_type(arrays))
         return within(self.op, arrays, kind)
 
     def accepts(self, arrays, statics) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,7 +110,8 @@ def test_a_fault_while_a_failure_is_explained_leaves_the_failure(monkeypatch):
 
 def test_a_piece_with_a_fault_is_left_to_the_first_process(monkeypatch):
     monkeypatch.setattr(processes, "_bench", planted)
-    assert processes.judge_piece(None, None, "linear_scan", "an id", 3) == ("an id", 3, None)
-    assert processes.prepare(None, "linear_scan", processes.CALLS)[-1] is None
+    nothing: Any = None
+    assert processes.judge_piece(nothing, nothing, "linear_scan", "an id", 3) == ("an id", 3, None)
+    assert processes.prepare(nothing, "linear_scan", processes.CALLS)[-1] is None
     monkeypatch.setattr(processes, "certified", planted)
-    assert processes.prepare(None, "linear_scan", processes.REFERENCE)[-1] is None
+    assert processes.prepare(nothing, "linear_scan", processes.REFERENCE)[-1] is None

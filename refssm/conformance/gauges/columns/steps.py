@@ -57,8 +57,8 @@ class Terms(NamedTuple):
 
     def at(self, w: slice) -> "Terms":
         """Those of some steps."""
-        *rows, beta = self
-        return Terms(*(x[..., w, :] for x in rows), beta[..., w])
+        q, k, v, log_g = (x[..., w, :] for x in self[:4])
+        return Terms(q, k, v, log_g, self.beta[..., w])
 
 
 class Errors(NamedTuple):
