@@ -77,9 +77,11 @@ def test_the_shell_completes_commands(typed, wanted):
 
 
 def test_completion_is_installed_where_the_shell_reads_it(tmp_path):
+    # else the shell is the one that called the tests; that of `make` is not known to typer
+    told = {"HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "refssm", "--install-completion", "bash"], check=False,
-        env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, encoding="utf-8",
+        env={**os.environ, **told}, capture_output=True, encoding="utf-8",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "_REFSSM_COMPLETE=complete_bash" in (tmp_path / ".bash_completions/refssm.sh").read_text(

@@ -18,7 +18,7 @@ FLOORS = (
     ("checks",),
     ("planted", "report", "project"),
     ("diagnosis", "doctor"),
-    ("running",),
+    ("running", "own_laws"),
     ("spreading", "exchange", "vectors", "pytest_plugin"),
 )
 JUDGE = "refssm.conformance."

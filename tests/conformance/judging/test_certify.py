@@ -12,7 +12,7 @@ from refssm.catalog import OPERATORS
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.judging.certificate import adjoint_slip, certify, refuse_if_wrong
-from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.expected import SHORT, expect
 from refssm.conformance.judging.grading import compare, judge, span_product
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.standard import C
@@ -152,7 +152,7 @@ def test_single_precision_is_judged_by_the_reference_and_double_by_the_oracle(mo
     monkeypatch.setattr(
         oracle, "evaluate", lambda op, *arrays, **_: (np.zeros(arrays[0].shape, np.longdouble),)
     )
-    a, b = np.ones((2, 4, 3))
+    a, b = np.ones((2, SHORT + 1, 3))  # up to SHORT steps balls give the values
     assert not judge(LINEAR_SCAN, linear_scan, a, b).ok
     assert judge(LINEAR_SCAN, linear_scan, a.astype("f"), b.astype("f")).ok
     a[2, 1] = np.nan  # special values are judged by the reference in every precision

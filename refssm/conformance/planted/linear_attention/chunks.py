@@ -22,9 +22,9 @@ from refssm.conformance.planted.linear_attention.triangular import (
     in_each,
     inverse,
 )
-from refssm.conformance.planted.pieces import in_any_form, in_sequences, late
 from refssm.conformance.planted.planting import InEach, Planting
 from refssm.conformance.planted.recurrences import RESETS, lasts, planted_in, starts
+from refssm.conformance.planted.scan.pieces import in_any_form, in_sequences, late
 from refssm.linear_attention.chunked import (
     CHUNKED,
     DELTA_CHUNKED,

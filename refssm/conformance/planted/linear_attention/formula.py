@@ -17,9 +17,9 @@ from refssm.conformance.planted.linear_attention.programs import (
     output,
     recalled,
 )
-from refssm.conformance.planted.pieces import in_any_form, late
 from refssm.conformance.planted.planting import InEach
 from refssm.conformance.planted.recurrences import tiled
+from refssm.conformance.planted.scan.pieces import in_any_form, late
 from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.gated_linear import GATED_LINEAR

@@ -24,8 +24,8 @@ from refssm.conformance.planted.linear_attention.programs import (
     outer,
     recalled,
 )
-from refssm.conformance.planted.pieces import in_sequences
 from refssm.conformance.planted.planting import InEach
+from refssm.conformance.planted.scan.pieces import in_sequences
 
 STATEFUL, PACKED = (tuple(map(form, RECURRENCES)) for form in (stateful, packed))
 SEQUENCES = tuple(recurrence.operators[3] for recurrence in RECURRENCES)  # each with a state

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from refssm.conformance.planted.linear_attention.forms import Given, form
-from refssm.conformance.planted.pieces import in_any_form
 from refssm.conformance.planted.planting import InEach
+from refssm.conformance.planted.scan.pieces import in_any_form
 
 LONGEST = 64  # all weights of a chunk are in memory at once
 

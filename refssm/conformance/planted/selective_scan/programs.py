@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.planted.pieces import in_any_form
 from refssm.conformance.planted.planting import Planting, instead
+from refssm.conformance.planted.scan.pieces import in_any_form
 from refssm.conformance.planted.selective_scan import operators as on
 from refssm.conformance.planted.selective_scan.forms import batch_of, biased, family, gated
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.pieces import in_any_form, in_sequences, late
 from refssm.conformance.planted.planting import Planting
 from refssm.conformance.planted.recurrences import RESETS, lasts, starts, tiled
+from refssm.conformance.planted.scan.pieces import in_any_form, in_sequences, late
 from refssm.conformance.planted.selective_scan.forms import sigmoid, silu, softplus
 from refssm.conformance.planted.ssd import around as call
 from refssm.conformance.planted.ssd.around import EACH, SCANS, around, biased, gated, limited

@@ -7,8 +7,8 @@ the chunk is long enough to show them.
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16, tf32
-from refssm.conformance.planted.pieces import in_any_form
 from refssm.conformance.planted.planting import InEach
+from refssm.conformance.planted.scan.pieces import in_any_form
 from refssm.conformance.planted.ssd import programs
 from refssm.conformance.planted.ssd.forms import CHUNKED
 from refssm.conformance.planted.ssd.operators import (

@@ -3,9 +3,9 @@
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.pieces import in_any_form, late
 from refssm.conformance.planted.planting import InEach
 from refssm.conformance.planted.recurrences import tiled
+from refssm.conformance.planted.scan.pieces import in_any_form, late
 from refssm.conformance.planted.ssd import operators, programs
 from refssm.conformance.planted.ssd.forms import CHUNKED, RECURRENT, SEQUENCES
 from refssm.conformance.planted.ssd.operators import (

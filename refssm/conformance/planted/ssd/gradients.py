@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.pieces import in_sequences
 from refssm.conformance.planted.planting import InEach, of_each_result
+from refssm.conformance.planted.scan.pieces import in_sequences
 from refssm.conformance.planted.ssd import programs
 from refssm.conformance.planted.ssd.forms import CHUNKED, RECURRENT, SEQUENCES, gradient_form
 from refssm.conformance.planted.ssd.operators import (
