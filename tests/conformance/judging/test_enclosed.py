@@ -54,7 +54,14 @@ def _named(op):
     return f"{op}-{'-'.join(map(str, adapters_of(op)))}"
 
 
-@pytest.mark.parametrize("op", [*QUICK, *ADAPTED], ids=_named)
+def _each(ops):
+    """Those with an enclosure for any length, and as a long test those for few steps only."""
+    for op in ops:
+        always = expected._quick(op, expected.SHORT + 1)
+        yield op if always else pytest.param(op, marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("op", [*_each([*QUICK, *ADAPTED])], ids=_named)
 def test_values_from_balls_are_those_of_the_oracle(op):
     cubic = op.contract.judges_whole_matrices
     for seed in (1, 2):
