@@ -19,10 +19,22 @@ def test_the_slowest_operator_comes_first_and_is_marked():
 
 
 def test_the_page_has_the_times_and_the_remark():
-    page = times.page([QUICK, SLOW], 2, "a shared machine")
-    assert "| linear_scan | 10.1 (!) | 19.0 |\n| linear_step | 3.0 | 4.0 |" in page
+    page = times.page([QUICK._replace(after="abc1234"), SLOW._replace(after="def")], 2, "shared")
+    assert "| linear_scan | 10.1 (!) | 19.0 | def |\n| linear_step | 3.0 | 4.0 | abc1234 |" in page
     assert "2 processes" in page
-    assert "; a shared machine." in page
+    assert "; shared." in page
+
+
+def test_rows_of_operators_that_are_not_measured_again_stay(monkeypatch, tmp_path):
+    monkeypatch.setattr(times, "PAGE", tmp_path / "page.md")
+    old = [QUICK._replace(after="abc1234"), Timed("gone", 1.0, 1.0, "abc1234"), SLOW]
+    times.PAGE.write_text(times.page(old, 2, ""), encoding="utf-8")
+    monkeypatch.setattr(times, "timed", lambda op, *_: Timed(op.name, 5.0, 6.0, "fed4321"))
+    with pytest.raises(Exit):
+        times.main(only="linear_scan", record=True)
+    first, second = times.read(times.PAGE.read_text(encoding="utf-8"))
+    assert first == Timed("linear_scan", 5.0, 6.0, "fed4321")
+    assert second == Timed("linear_step", 3.0, 4.0, "abc1234")
 
 
 def test_one_slow_operator_makes_the_exit_code_one(monkeypatch, capsys):

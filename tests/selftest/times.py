@@ -1,7 +1,8 @@
 """How long the judge needs for each operator, from nothing kept: value and gradient, all types.
 
     PYTHONPATH=tests python -m selftest.times --only scan,ssd
-    PYTHONPATH=tests python -m selftest.times --record  # all; writes docs/judge_times.md
+    PYTHONPATH=tests python -m selftest.times --record  # writes docs/judge_times.md; with --only
+                                                        # the rows of others stay
 
 For each operator a fresh `refssm verify` judges refssm's own reference, with two processes and an
 empty cache folder. So each time includes the start of Python and the imports; nothing is compiled.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,6 +37,7 @@ class Timed(NamedTuple):
     operator: str
     wall: float
     processor: float
+    after: str = ""  # the last commit before the measurement
 
     @property
     def slow(self) -> bool:
@@ -78,15 +81,28 @@ def lines(rows: list[Timed]) -> Iterator[str]:
     yield f"{len(rows)} operators, {slow} above {LIMIT:.0f} s, {total:.0f} s in all"
 
 
+def read(text: str) -> list[Timed]:
+    """The rows of a page."""
+    rows = re.findall(
+        r"^\| (\w+) \| ([\d.]+)(?: \(!\))? \| ([\d.]+) \| (\w*) \|$", text, re.MULTILINE
+    )
+    return [Timed(name, float(wall), float(own), after) for name, wall, own, after in rows]
+
+
 def page(rows: list[Timed], workers: int, note: str) -> str:
     """The page with the times of all operators."""
     date, commit = stored.today()
     cells = [
-        (row.operator, f"{row.wall:.1f}{' (!)' if row.slow else ''}", f"{row.processor:.1f}")
+        (
+            row.operator,
+            f"{row.wall:.1f}{' (!)' if row.slow else ''}",
+            f"{row.processor:.1f}",
+            row.after or commit,
+        )
         for row in sorted(rows, key=lambda row: -row.wall)
     ]
-    table = stored.table(("operator", "seconds", "seconds of processors"), cells)
-    told = f"{date}, after {commit}: {workers} processes, {os.cpu_count()} cores"
+    table = stored.table(("operator", "seconds", "seconds of processors", "after"), cells)
+    told = f"Last rows: {date}, {workers} processes, {os.cpu_count()} cores"
     told += f", Python {platform.python_version()}{f'; {note}' if note else ''}"
     return f"{TEXT}\n{told}.\n\n{table}\n"
 
@@ -95,12 +111,10 @@ def main(
     only: Annotated[str, typer.Option(help="Families or operators, separated by commas.")] = "",
     workers: Annotated[int, typer.Option(help="Processes of each run of the judge.")] = 2,
     profile: Annotated[str, typer.Option(help="The judge's profile.")] = "default",
-    record: Annotated[bool, typer.Option(help="Write the page of all operators.")] = False,
+    record: Annotated[bool, typer.Option(help="Write the page; rows of others stay.")] = False,
     note: Annotated[str, typer.Option(help="A remark on the machine, for the page.")] = "",
 ) -> None:
     """Print how long each operator needs; exit code 1 if one needs more than the limit."""
-    if record and only:
-        raise typer.BadParameter("--record wants all operators: leave --only away")
     rows = []
     for op in OPERATORS:
         if soak.among(op.name, only):
@@ -109,8 +123,15 @@ def main(
     for line in lines(rows):
         typer.echo(line)
     if record:
-        PAGE.write_text(page(rows, workers, note), encoding="utf-8")
+        PAGE.write_text(page([*rows, *_others(rows)], workers, note), encoding="utf-8")
     raise typer.Exit(int(any(row.slow for row in rows)))
+
+
+def _others(rows: list[Timed]) -> list[Timed]:
+    """The rows of the page for operators that were not measured again, if they still exist."""
+    known = {op.name for op in OPERATORS} - {row.operator for row in rows}
+    kept = read(PAGE.read_text(encoding="utf-8")) if PAGE.is_file() else []
+    return [row for row in kept if row.operator in known]
 
 
 TEXT = """\
@@ -120,7 +141,8 @@ This page is written by `PYTHONPATH=tests python -m selftest.times --record`. Do
 
 For each operator: `refssm verify` on refssm's own reference in the default profile, checks `value`
 and `gradient`, all types, with an empty cache folder. The time includes the start of Python and the
-imports; nothing is compiled. (!) marks what needs more than 10 seconds.
+imports; nothing is compiled. (!) marks what needs more than 10 seconds. The last column is the last
+commit before the measurement.
 """
 
 
