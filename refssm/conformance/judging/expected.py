@@ -45,8 +45,8 @@ SHORT = 32  # up to so many steps they are faster all the same
 STEP_BY_STEP = frozenset(
     {"chunk_outputs", "chunk_outputs_keyed", "chunk_states", "chunk_states_keyed"}
 )
-# it has no closed form: it sums until the rest is small
-SLOWER = frozenset({"hope_kernel_aliased"})
+# the first has no closed form: it sums until the rest is small; the other sums powers of a matrix
+SLOWER = frozenset({"hope_kernel_aliased", "chunk_inverse"})
 
 
 def enclosed_values(
@@ -69,8 +69,8 @@ def enclosed_values(
 
 def _quick(op: Operator, length: int) -> bool:
     """True if the operator has an enclosure, and that is faster than the oracle."""
-    steps = op.name in STEP_BY_STEP or op.name.endswith("_step") or length <= SHORT
-    past = op.family in OVER_THE_PAST and not steps
+    few = op.name in STEP_BY_STEP or op.name.endswith("_step") or length <= SHORT
+    past = op.family in OVER_THE_PAST and not few
     return "enclosure" not in op.lacks and not past and op.name not in SLOWER
 
 

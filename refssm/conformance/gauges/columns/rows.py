@@ -11,33 +11,25 @@ sequence.
 
 import numpy as np
 
-from refssm._numerics.contraction import einsum
 from refssm.conformance.gauges.rules import tree
 
 
 def of_written(columns, terms, S, resets):
     """The errors of what each step writes: K0 has none, the second gauge one for each column."""
     largest = columns._norm(S, -2)
-    for t in range(terms.q.shape[-2]):
-        k, beta = terms.k[..., t, :], terms.beta[..., t, None]
-        S = np.where(resets[..., t, None, None], 0, S)
-        Z = np.exp(terms.log_g[..., t, :])[..., None] * S
-        r = terms.v[..., t, :] - einsum("...np,...n->...p", Z, k)
-        S = Z + k[..., :, None] * (beta * r)[..., None, :]
-        largest = np.maximum(largest, columns._norm(S, -2))
+    for w in columns._windows(terms, S[None]):
+        *_, all_S = columns._states(terms.at(w), S, resets[..., w])
+        largest = np.maximum(largest, columns._norm(all_S, -2).max(-2))
+        S = all_S[..., -1, :, :]
     return _charged(terms, np.abs(terms.v), columns._norm(terms.k), largest)
 
 
 def of_taken_back(columns, terms, dy, G, resets):
     """The same of the cotangents of what each step writes."""
     largest = columns._norm(G, -2)
-    for t in range(terms.q.shape[-2] - 1, -1, -1):
-        q, k = terms.q[..., t, :], terms.k[..., t, :]
-        G = q[..., :, None] * dy[..., t, None, :] + G
-        largest = np.maximum(largest, columns._norm(G, -2))
-        dv = terms.beta[..., t, None] * einsum("...np,...n->...p", G, k)
-        G = np.exp(terms.log_g[..., t, :])[..., None] * (G - k[..., :, None] * dv[..., None, :])
-        G = np.where(resets[..., t, None, None], 0, G)
+    for w in reversed(columns._windows(terms, G[None])):
+        all_G, *_, G = columns._cotangents(dy[..., w, :], G, terms.at(w), resets[..., w])
+        largest = np.maximum(largest, columns._norm(all_G, -2).max(-2))
     sides = columns._norm(terms.q) * np.abs(dy)
     return _charged(terms, sides, columns._norm(terms.k), largest)
 
