@@ -120,3 +120,44 @@ def test_bounds_are_the_same_however_many_steps_are_in_memory(monkeypatch):
     cut = bounds(op, arrays, {"chunk": 4}, op.bare_vjp, unit=UNIT, floor=1e-300)
     for one, other in zip(whole, cut, strict=True):
         np.testing.assert_allclose(one.k0, other.k0, rtol=1e-12, atol=0)
+
+
+def test_bounds_behind_a_reset_are_those_of_a_sequence_of_its_own():
+    packed, alone = map(operator_named, ("gated_delta_rule_packed", "gated_delta_rule"))
+    rng, l, cut = np.random.default_rng(1), 7, 3
+    rows = [rng.standard_normal((l, 2)) for _ in range(4)]  # dy, q, k, v
+    rows[2] = rows[2] / 4
+    arrays = [*rows, -rng.random(l), rng.random(l)]
+    resets = np.arange(l) == cut
+    for first, vjps in ((0, (packed.bare_vjp, alone.bare_vjp)), (1, (None, None))):
+        told = {"unit": UNIT, "floor": 1e-300}
+        both = bounds(packed, [*arrays[first:], resets], {}, vjps[0], **told)
+        late = bounds(alone, [a[cut:] for a in arrays[first:]], {}, vjps[1], **told)
+        for one, other in zip(both, late, strict=True):
+            # the gate of a first step has no gradient: bounds near the floor
+            np.testing.assert_allclose(one.k0[cut:], other.k0, rtol=1e-12, atol=1e-290)
+
+
+def test_errors_run_forward_and_back_as_their_recurrences_say():
+    rng, l = np.random.default_rng(2), 5
+    e, made, by_decay = rng.random((2, 1)), rng.random((2, l, 1)), rng.random((2, l, 1))
+    kept, more, strongest, by_w = rng.random((4, l, 1))
+    resets = np.arange(l) == 2
+    before, after = steps._run(kept, made, more, e, resets)
+    now = e
+    for t in range(l):
+        now = 0 * now if resets[t] else now
+        assert (before[:, t] == now).all()
+        second = now[1] * kept[t] + made[1, t] + more[t] * now[0]
+        now = np.stack([now[0] * kept[t] + made[0, t], second])
+        np.testing.assert_allclose(after[:, t], now, rtol=1e-12, atol=0)
+    given = made, kept, by_w, strongest, by_decay, more
+    of_G, last = steps._run_back(given, e, resets)
+    now = e
+    for t in reversed(range(l)):
+        G = now + made[:, t]
+        np.testing.assert_allclose(of_G[:, t], G, rtol=1e-12, atol=0)
+        dZ = kept[t] * G + by_w[t]
+        now = strongest[t] * dZ + by_decay[:, t] + np.stack([0 * dZ[0], more[t] * dZ[0]])
+        now = 0 * now if resets[t] else now
+    np.testing.assert_allclose(last, now, rtol=1e-12, atol=0)
