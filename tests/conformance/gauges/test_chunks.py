@@ -8,8 +8,10 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.gauges.columns import steps
 from refssm.conformance.gauges.columns.steps import Columns
 from refssm.conformance.gauges.contracts import bounds
+from refssm.conformance.gauges.gauge import as_input
 from refssm.conformance.gauges.programs.linear_attention.states import NEXT, StateRun, apart
 from refssm.conformance.gauges.programs.measured import SINGLE, SMALLEST, _units
+from refssm.conformance.gauges.tracked import tracing
 from refssm.oracle import evaluate
 
 UNIT = 2.0**-53
@@ -123,19 +125,22 @@ def test_bounds_are_the_same_however_many_steps_are_in_memory(monkeypatch):
 
 
 def test_bounds_behind_a_reset_are_those_of_a_sequence_of_its_own():
-    packed, alone = map(operator_named, ("gated_delta_rule_packed", "gated_delta_rule"))
+    columns = Columns(["q", "k", "v", "log_g", "beta"], False, floor=1e-300, unit=UNIT)
     rng, l, cut = np.random.default_rng(1), 7, 3
-    rows = [rng.standard_normal((l, 2)) for _ in range(4)]  # dy, q, k, v
-    rows[2] = rows[2] / 4
-    arrays = [*rows, -rng.random(l), rng.random(l)]
-    resets = np.arange(l) == cut
-    for first, vjps in ((0, (packed.bare_vjp, alone.bare_vjp)), (1, (None, None))):
-        told = {"unit": UNIT, "floor": 1e-300}
-        both = bounds(packed, [*arrays[first:], resets], {}, vjps[0], **told)
-        late = bounds(alone, [a[cut:] for a in arrays[first:]], {}, vjps[1], **told)
-        for one, other in zip(both, late, strict=True):
-            # the gate of a first step has no gradient: bounds near the floor
-            np.testing.assert_allclose(one.k0[cut:], other.k0, rtol=1e-12, atol=1e-290)
+    dy, q, k, v = (rng.standard_normal((l, 2)) for _ in range(4))
+    given = [q, k / 4, v, -rng.random(l), rng.random(l)]
+    with tracing(UNIT, 1e-300):
+        whole = [as_input(a) for a in given]
+        part = [as_input(a[cut:]) for a in given]
+        y, S = columns.run(whole, None, np.arange(l) == cut)
+        late, end = columns.run(part, None, None)
+        *both, _ = columns.back((dy,), whole, None, np.arange(l) == cut)
+        *of_late, _ = columns.back((dy[cut:],), part, None, None)
+    np.testing.assert_allclose(y[:, cut:], late, rtol=1e-12, atol=0)
+    np.testing.assert_allclose(S, end, rtol=1e-12, atol=0)
+    for one, other in zip(both, of_late, strict=True):
+        # the gate of a first step has no gradient: its bound is near the floor
+        np.testing.assert_allclose(one[:, cut:], other, rtol=1e-12, atol=1e-290)
 
 
 def test_errors_run_forward_and_back_as_their_recurrences_say():
