@@ -136,11 +136,15 @@ def test_bounds_behind_a_reset_are_those_of_a_sequence_of_its_own():
         late, end = columns.run(part, None, None)
         *both, _ = columns.back((dy,), whole, None, np.arange(l) == cut)
         *of_late, _ = columns.back((dy[cut:],), part, None, None)
+        first = [as_input(a[:cut]) for a in given]
+        *of_first, _ = columns.back((dy[:cut],), first, None, None)
     np.testing.assert_allclose(y[:, cut:], late, rtol=1e-12, atol=0)
     np.testing.assert_allclose(S, end, rtol=1e-12, atol=0)
     for one, other in zip(both, of_late, strict=True):
         # the gate of a first step has no gradient: its bound is near the floor
         np.testing.assert_allclose(one[:, cut:], other, rtol=1e-12, atol=1e-290)
+    for one, other in zip(both, of_first, strict=True):
+        np.testing.assert_allclose(one[:, :cut], other, rtol=1e-12, atol=1e-290)
 
 
 def test_errors_run_forward_and_back_as_their_recurrences_say():
