@@ -201,6 +201,8 @@ def fill(domain: Domain, knob: Knob, shape, rank: int, rng, kind) -> np.ndarray:
     for i in np.unique(which):
         name, texture = maps[i % len(maps)], textures[i // len(maps)]
         a, b = _arranged(rng.random((2, *shape)), texture, rank)
+        if texture in ENDS:
+            a, b = _end_of(domain, name, texture, knob.real, shape)
         drawn = domain.draw(name, a, b, knob.real) * _kept(shape, texture, rank, rng, kind)
         drawn = structured.arranged(drawn, texture, rank, rng, kind)
         values = np.where(which == i, drawn, values)
@@ -209,6 +211,19 @@ def fill(domain: Domain, knob: Knob, shape, rank: int, rng, kind) -> np.ndarray:
     if domain.kind in DISCRETE:
         return values != 0 if domain.kind == "flag" else values
     return kind.rounded(values, knob.real)
+
+
+ENDS = ("largest", "smallest")  # the end of a map throughout: never drawn, tried by hand
+
+
+def _end_of(domain: Domain, name: str, texture: str, real: bool, shape) -> np.ndarray:
+    """The corner of the unit square where a map is largest, or smallest but not 0."""
+    below = np.nextafter(1.0, 0.0)
+    corners = np.array([[0.0, 0.0, below, below], [0.0, below, 0.0, below]])
+    size = np.abs(domain.draw(name, corners[0], corners[1], real))
+    size = np.where(size == 0, np.inf, size) if texture == "smallest" else size
+    at = int(size.argmin() if texture == "smallest" else size.argmax())
+    return np.broadcast_to(corners[:, at].reshape(2, *(1,) * len(shape)), (2, *shape))
 
 
 def _arranged(draws, texture, rank):

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.cases.case import Case, Knob
+from refssm.conformance.cases.case import ENDS, Case, Knob
 from refssm.conformance.cases.limits import may_hold
 from refssm.conformance.cases.sampling import Sample
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.piece import key_of
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.verdict import Verdict
-from refssm.domains import Domain
+from refssm.domains import DISCRETE, Domain
 
-SHRINK_TRIES = 120  # a fixed number, so that machines agree
+SHRINK_TRIES = 150  # a fixed number, so that machines agree
 OTHER_TRIES = 60  # of a failure beside a worse one of the same check
 LISTED = 100  # choices below are from a list, in which all lower ones are tried; seeds are above
 FEW = 3  # of other choices, so many are tried
@@ -78,8 +78,13 @@ class Shrinking:
         self._lower_sizes()
 
     def _tiny(self) -> bool:
-        """Take the first tiny case that fails; False if none does."""
-        return any(self._fails(Sample(case)) for case in tiny_cases(self.case, self.between))
+        """Take the first tiny case that fails, with the same kinds of values or with plain ones;
+        False if none does."""
+        tiny = [*tiny_cases(self.case, self.between)]
+        alone = [case for case in tiny if max(case.batch.values(), default=1) == 1]
+        several = [case for case in tiny if max(case.batch.values(), default=1) > 1]
+        tried = chain(alone, plain_cases(self.case, self.between), several)
+        return any(self._fails(Sample(case)) for case in tried)
 
     def _lower_knobs(self) -> None:
         """Give each argument its simplest kind of values, if the failure stays."""
@@ -142,10 +147,35 @@ def simpler_knobs(domain: Domain, knob: Knob | None) -> Iterator[Knob]:
     """Kinds of values that are simpler than this one, the simplest first."""
     if knob is None:  # a preset draws this argument
         return
-    first = [*domain.maps][0], [*domain.textures][0]
+    first = next(iter(domain.maps)), next(iter(domain.textures))
     for name, texture in (first, (first[0], knob.texture), (knob.map, first[1])):
         if (name, texture) != (knob.map, knob.texture):
             yield Knob(name, texture, knob.real)
+
+
+def plain_cases(case: Case, between: Mapping) -> Iterator[Case]:
+    """Cases of one or two steps with ones; with the largest, the smallest or any numbers of one
+    kind in the arguments that have it."""
+    if case.preset is not None or not case.sizes:
+        return
+    domains, alone = case.op.inputs, dict.fromkeys(case.batch, 1)
+    first, *others = case.sizes
+    kinds = dict.fromkeys(m for domain in domains.values() for m in domain.maps)
+    for length, texture, kind in product((1, 2), (*ENDS, ""), kinds):
+        sizes = {first: length, **dict.fromkeys(others, 1)}
+        sizes = {d: int(max(n, between.get(d, (1, 1))[0])) for d, n in sizes.items()}
+        knobs = {n: plain_knob(d, kind, texture, case.knobs[n].real) for n, d in domains.items()}
+        attempt = replace(case, sizes=sizes, batch=alone, knobs=knobs)
+        if all(n <= case.sizes[d] for d, n in sizes.items()) and admitted(attempt):
+            yield attempt
+
+
+def plain_knob(domain: Domain, kind: str, texture: str, real: bool) -> Knob:
+    """The knob of an argument in a case of one kind of values: that kind, or its simplest one."""
+    plain = next(iter(domain.maps)), next(iter(domain.textures))
+    if kind not in domain.maps or domain.kind in DISCRETE or domain.fit is not None:
+        return Knob(*plain, real)
+    return Knob(kind, texture or plain[1], real)
 
 
 def tiny_cases(case: Case, between: Mapping) -> Iterator[Case]:

@@ -40,6 +40,7 @@ class Clock:
     seconds: float = UNLIMITED
     parts: int = 1
     places: int = 1
+    begun: int = 0  # checks; the first one is judged however little time there is
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -53,7 +54,8 @@ class Clock:
         return self.seconds < UNLIMITED
 
     def share(self, to_come: Sequence[Check]) -> float:
-        """The seconds of the first of these checks of one implementation."""
+        """The seconds of the first of these checks of one implementation, which now begins."""
+        self.begun += 1
         if not self.limited:
             return UNLIMITED
         weights = [_weight(check) for check in to_come]
@@ -61,8 +63,8 @@ class Clock:
 
     @property
     def over(self) -> str:
-        """Why the next check is not begun, or ""."""
-        if not self.limited or self.left > 0:
+        """Why the check is not begun, or ""."""
+        if not self.limited or self.left > 0 or self.begun <= 1:
             return ""
         return f"not begun: the {self.seconds:g} s of --time were over"
 
