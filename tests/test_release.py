@@ -1,4 +1,4 @@
-"""A release: papers agree on its version, the changelog is short, what is written down can be run."""
+"""A release: papers agree on its version, the changelog is short, what is written down runs."""
 
 import os
 import re
