@@ -12,7 +12,7 @@ matrices, have no mirror. The CUDA C++ sources are in `kernels`; `_launching` de
 launches them, `_algebra` is what families of array code share. `_host` is the build for the
 processor.
 
-The package imports on any machine. A call needs a CUDA GPU and CuPy (`pip install -e '.[gpu]'`);
+The package imports on any machine. A call needs a CUDA GPU and CuPy (`cupy-cuda13x[ctk]` or `cupy-cuda12x[ctk]`);
 without them it raises `NoCard`, one sentence that says what is missing. Calls run on CuPy's current
 stream and do not wait for it.
 
