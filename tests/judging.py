@@ -64,16 +64,15 @@ def looks_like(name, function, check="value", dtype="float32", vjp=None, where=(
 
 def without_clock(monkeypatch):
     """Let numbers of cases end searches and shrinking, also on a busy machine."""
-    monkeypatch.setattr("refssm.conformance.running.sweeping.SHRINK_SECONDS", np.inf)
-    for limit in ("MORE_SECONDS", "REDRAW_SECONDS"):
-        monkeypatch.setattr(f"refssm.conformance.checks.sweep.{limit}", np.inf)
+    monkeypatch.setattr("refssm.conformance.running.patience.EXPLAIN", np.inf)
+    monkeypatch.setattr("refssm.conformance.checks.sweep.REDRAW_SECONDS", np.inf)
 
 
 def shrunk(swept, judge_case, number=0, **how):
     """The case of a failure of a sweep, made as small as the judge makes it."""
-    failure, until = swept.failures[number], how.pop("until", np.inf)
+    failure = swept.failures[number]
     shrinking = Shrinking(judge_case, failure.sample, failure.smallest, swept.verdicts, **how)
-    shrinking.shrink(until)
+    shrinking.shrink()
     return shrinking
 
 

@@ -171,6 +171,25 @@ Cases = Annotated[
         min=1, max=10**7, help="The number of cases of each check, instead of the profile's."
     ),
 ]
+Time = Annotated[
+    float | None,
+    typer.Option(
+        "--time",
+        min=1,
+        max=1e6,
+        help="Judge for about so many seconds: values and gradients get most of them; the report "
+        "says what was left out.",
+    ),
+]
+Explain = Annotated[
+    float,
+    typer.Option(
+        "--explain",
+        min=0,
+        max=1e6,
+        help="Seconds for explaining the failures of one check: smaller inputs, the likely cause.",
+    ),
+]
 Workers = Annotated[
     int, typer.Option(min=-1, max=1024, help="The number of processes; -1: one per core.")
 ]
@@ -205,6 +224,7 @@ UNTOLD = (
 )  # reported elsewhere, or not a setting
 OF_CASES = ("dtype", "check", "known")  # not for --inputs
 TIMEOUT = 60.0
+EXPLAIN = 60.0
 
 
 @dataclass(frozen=True)

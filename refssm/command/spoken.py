@@ -12,6 +12,7 @@ import typer
 
 from refssm.command import terminal
 
+MINUTE = 60.0
 USUAL, VERBOSE, QUIET, JSON = "usual", "verbose", "quiet", "json"
 
 
@@ -34,12 +35,23 @@ class Report:
 
         self.voice, self.bar, self.out = voice, bar, lines.console(sys.stdout)
         self.headers: list[str] = []
-        self.failed = 0
+        self.failed, self.began = 0, time.monotonic()
+        self.said = self.began  # when the last line of `alive` was printed
 
     def tick(self, what: str, done: int = 0, count: int = 0) -> None:
         """Show on a terminal what runs, and how many checks have failed so far."""
         so_far = f"{self.failed} failed so far; " if self.failed else ""
         self.bar.tick(f"{so_far}{what}", done, count)
+        self._alive(f"{so_far}{what}", f" {done}/{count}" if count else "")
+
+    def _alive(self, what: str, of: str) -> None:
+        """In a pipe, once a minute, that the run goes on, to standard error: a log of CI that stays
+        silent for minutes looks like one that hangs."""
+        now = time.monotonic()
+        if self.voice == QUIET or self.bar.shown or now < self.said + MINUTE:
+            return
+        self.said = now
+        typer.echo(f"refssm: {now - self.began:.0f} s: {what}{of}", err=True)
 
     def say(self, *texts: str) -> None:
         """Print lines after the report."""
@@ -109,7 +121,7 @@ class _Bar:
         how: dict = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
         self._bar = Progress(*columns, console=console, **how)
         # with FORCE_COLOR, rich treats a pipe as a terminal
-        self._shown = sys.stderr.isatty() and not console.is_dumb_terminal
+        self.shown = sys.stderr.isatty() and not console.is_dumb_terminal
         self._task = self._bar.add_task(**task)
 
     def __enter__(self):
@@ -120,7 +132,7 @@ class _Bar:
 
     def hide(self) -> None:
         """Hide the line, so that other code can print."""
-        if self._shown:
+        if self.shown:
             self._bar.stop()
 
 
@@ -138,7 +150,7 @@ class ProgressBar(_Bar):
 
     def tick(self, what: str, done: int = 0, count: int = 0) -> None:
         """Show what is running, and how many of how many are done if known."""
-        if not self._shown:
+        if not self.shown:
             return
         new = what != self._bar.tasks[0].description
         total, of = count or None, f"{done}/{count}" if count else ""
@@ -165,7 +177,7 @@ class StepsBar(_Bar):
 
     def tick(self, step: int, loss: float, accuracy: float) -> None:
         """Show the figures of this step."""
-        if not self._shown:
+        if not self.shown:
             return
         now = time.monotonic()
         if self._began is None:

@@ -10,7 +10,7 @@ import typer
 
 from refssm.command import checked, spoken, terminal, written
 from refssm.command import options as o
-from refssm.command.options import TIMEOUT, Asked
+from refssm.command.options import EXPLAIN, TIMEOUT, Asked
 from refssm.command.saying import say
 
 FAILED, NOTHING = 1, 5
@@ -41,6 +41,8 @@ class VerifyOptions:
     profile: o.ProfileName = "default"
     preset: o.PresetName = ""
     cases: o.Cases = None
+    time: o.Time = None
+    explain: o.Explain = EXPLAIN
     workers: o.Workers = 1
     dask: o.Dask = None
     resume: o.Resume = False
@@ -97,10 +99,12 @@ class _VerifyRun:
             evidence=written.pictures_asked(given.html),
             cases=given.cases or 0,
             preset=checked.preset(given.preset),
+            explain=given.explain,
             allow_thin=given.allow_thin,
             overrides=asked.told,
             diagnose=True,
         )
+        self.clock = clock_of(given.time)
         self.told: list[str] = []
         self.known, self.narrowed = written.known_failures(asked), asked.own_data
         self.bar, self.results = ProgressBar(), []
@@ -121,7 +125,8 @@ class _VerifyRun:
 
         refuse_if_wrong()
         with self.bar:
-            for target in places:
+            for number, target in enumerate(places):
+                self.clock.places = len(places) - number
                 self.judge(target, spread)
 
     @property
@@ -163,6 +168,7 @@ class _VerifyRun:
             asked = replace(self.settings, where=where, limits=tuple(texts), older=against)
             asked = replace(asked, function=function)
             session = Session(worker, target, asked, older, self.report.tick, spread)
+            session.clock = self.clock
             for result in _results(session, inputs):
                 result = self.known.marked(result)
                 self.results.append(result)
@@ -224,6 +230,13 @@ def _results(session, inputs):
     from refssm.conformance.running.session import results_of
 
     return results_of(session) if inputs is None else judge_inputs(session, inputs)
+
+
+def clock_of(seconds: float | None) -> Any:
+    """The time of a run, from now on."""
+    from refssm.conformance.running.patience import UNLIMITED, Clock
+
+    return Clock(UNLIMITED if seconds is None else seconds)
 
 
 def _unlike(header: str, before: list[str]) -> str:

@@ -12,7 +12,7 @@ import pytest
 from judging import SCAN as RIGHT
 from judging import plugin, run
 
-from refssm.conformance.running import sweeping
+from refssm.conformance.running import patience
 
 ROOT = Path(__file__).parents[2]
 WRONG = ROOT / "docs/examples/chunked_scan_wrong.py"
@@ -64,7 +64,7 @@ def test_json_is_one_document_with_the_promised_keys(folder, capfd):
 
 @pytest.mark.long
 def test_the_same_seed_gives_the_same_verdicts(folder, capfd, monkeypatch):
-    monkeypatch.setattr(sweeping, "SHRINK_SECONDS", np.inf)  # a busy machine is slow
+    monkeypatch.setattr(patience, "EXPLAIN", np.inf)  # a busy machine is slow
 
     def told():
         _, out, _ = run(capfd, "verify", WRONG, "--json", "--seed", 7, "--check", "value")

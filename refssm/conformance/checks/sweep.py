@@ -20,7 +20,6 @@ from refssm.conformance.checks.swept import Cases, Swept, Tally
 from refssm.conformance.judging.verdict import Verdict
 
 MORE = 40  # after the first failure, so many cases are drawn to find other failures
-MORE_SECONDS = 6.0
 REDRAWS = 20  # at most so many times the wanted number of cases, if cases are declined
 REDRAW_SECONDS = 0.1  # for each wanted case
 ENOUGH = 64  # entries of an output that are enough to show a pattern
@@ -37,8 +36,9 @@ class _Sweep:
         judge_case: Callable[[Case], Verdict],
         tick: Callable[[], None],
         several: bool,
+        over: Callable[[], bool] = lambda: False,
     ):
-        self.judge_case, self.tick, self.several = judge_case, tick, several
+        self.judge_case, self.tick, self.several, self.over = judge_case, tick, several, over
         self.tally = Tally()
         self.verdicts = self.tally.swept.verdicts
         self.drawn: list[tuple[str, Verdict | None]] = []  # cases of the current piece
@@ -70,6 +70,9 @@ class _Sweep:
             if verdict is not None and not verdict.ok and (not self.several or verdict.died):
                 self.ended = True
                 return
+            if self.over():
+                self.ended = swept.cut = True
+                return
 
     def _judged(self, key: str, case: Case) -> Verdict | None:
         """The verdict on a case; None if it is declined."""
@@ -98,11 +101,12 @@ def _fails(verdict: Verdict | None) -> bool:
 class _Search:
     """Draws the pieces of a sweep one after the other."""
 
-    def __init__(self, state: _Sweep, drawing: Drawing, count: int, seed_: int, ready, keep):
+    def __init__(
+        self, state: _Sweep, drawing: Drawing, count: int, seed_: int, more: int, ready, keep
+    ):
         self.state, self.drawing, self.count, self.seed = state, drawing, count, seed_
-        self.ready, self.keep = ready, keep
+        self.more, self.ready, self.keep = more, ready, keep
         self.pieces: dict[int, Draws] = {}  # by the index of their first case
-        self.first: tuple[int, float] | None = None  # where the first failure is, and when it came
 
     def run(self, redraw: bool) -> None:
         """Draw all cases; then, with `redraw`, others in place of those that were declined."""
@@ -128,19 +132,8 @@ class _Search:
 
     def over(self, part: int) -> bool:
         """True if the search ends before this piece."""
-        state = self.state
-        if state.ended:
-            return True
-        if not state.tally.found:
-            return False
-        if self.first is None:
-            self.first = state.tally.found[0].part, time.perf_counter()
-        if part >= self.first[0] + MORE:
-            return True
-        if time.perf_counter() > self.first[1] + MORE_SECONDS:
-            self.say(f"the search for other failures ended after {MORE_SECONDS:g} s")
-            return True
-        return False
+        found = self.state.tally.found
+        return self.state.ended or bool(found and part >= found[0].part + self.more)
 
     def say(self, note: str) -> None:
         """Add a note to the verdict."""
@@ -173,19 +166,22 @@ def sweep(
     seed_: int,
     several: bool = True,
     redraw: bool = False,
+    more: int = MORE,
     tick: Callable[[], None] = lambda: None,
+    over: Callable[[], bool] = lambda: False,
     ready: Callable[[int], Piece | None] = lambda part: None,
     keep: Callable[[int, Cases], None] = lambda part, cases: None,
 ) -> Swept:
     """Judge `count` cases, and find up to three distinct failures.
 
-    Without `several` the first failure ends the search. With `redraw`, other cases are drawn in
-    place of declined ones. `tick` is called for each case. `ready(part)` returns the piece that
-    starts with case `part` if another process judged it; `keep(part, cases)` receives the verdicts
-    of a piece judged here.
+    Without `several` the first failure ends the search; with it, the piece that has the case `more`
+    after the first failing piece. With `redraw`, other cases are drawn in place of declined ones.
+    `tick` is called for each case. `over()` is true when the next case may not begin any more; one
+    is always judged. `ready(part)` returns the piece that starts with case `part` if another
+    process judged it; `keep(part, cases)` receives the verdicts of a piece judged here.
     """
-    state = _Sweep(judge_case, tick, several)
-    search = _Search(state, drawing, count, seed_, ready, keep)
+    state = _Sweep(judge_case, tick, several, over)
+    search = _Search(state, drawing, count, seed_, more, ready, keep)
     search.run(redraw)
     for failure in state.tally.settle():
         failure.sample = search.sample(failure.part, failure.key)

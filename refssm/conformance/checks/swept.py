@@ -36,6 +36,7 @@ class Swept:
     judged: int = 0  # distinct cases that were not declined
     lengths: set[int] = field(default_factory=set)  # their leading sizes, after `only`
     verdicts: dict[str, Verdict | None] = field(default_factory=dict)  # by key; None if declined
+    cut: bool = False  # the clock ended it before all cases were judged
 
     @property
     def few(self) -> bool:

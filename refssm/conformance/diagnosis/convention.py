@@ -10,7 +10,6 @@ every case, and if it is the only one.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
@@ -44,7 +43,6 @@ from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.judging.result import RIGHT_SO
 from refssm.conformance.usage_error import UsageError
 
-SECONDS = 10.0  # for all conventions
 SMALL = (3, 2, 2, 2)  # sizes of a first case
 ENOUGH = 5  # cases that must have been judged
 NORMS = (1e-6, 1e-5, 1e-8, 1e-12, 1e-24)  # ε below the roots of published code; 1e-24: max(‖k‖, ε)
@@ -169,19 +167,23 @@ class Turned(Candidate):
         return replace(made, outputs=self.turn.outwards(list(arrays), made.outputs))
 
 
-def right_convention(check: Check, candidate: Candidate, seed: int) -> str:
+def right_convention(
+    check: Check, candidate: Candidate, seed: int, over: Callable[[], bool] = lambda: False
+) -> str:
     """The only convention in which the function is right, in words, or "".
 
-    `check` is the one of its values that failed.
+    `check` is the one of its values that failed. No other is tried once `over()` is true.
     """
     if check.rule is not VALUE:
         return ""
-    right, until = [], time.monotonic() + SECONDS
+    right: list = []
     tried = [*turns(candidate.op), *conventions(candidate.op)]
     for convention in sorted(tried, key=_differences):
         apart = right and _differences(convention) > _differences(right[0][0])
-        if apart or time.monotonic() > until:  # more differences are tried if none is right
+        if apart:  # more differences are tried if none is right
             break
+        if over():
+            return ""
         count = 0
         with suppress(UsageError):  # `only` may not know arguments of another shape
             count = _right_cases(check, candidate, convention, seed)

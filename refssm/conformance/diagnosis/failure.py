@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.diagnosis.hints import flushed, in_tf32, in_wider, masked
 from refssm.conformance.diagnosis.script import STORY, failing_call, script, story
-from refssm.conformance.diagnosis.shrinking import simplest_values
+from refssm.conformance.diagnosis.shrinking import never, simplest_values
 from refssm.conformance.file_errors import make_folder, whole
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.result import Explained
@@ -38,11 +38,12 @@ def explain(
     hints: bool,
     call: Mapping,
     first: Verdict | None = None,
+    over: Callable[[], bool] = never,
 ) -> Explained:
     """What is shown of a failure: message, smallest input, hint, path of the saved inputs.
 
-    With `shrink` the values are made simpler. With `first`, the verdict on the case before
-    shrinking, also the evidence for pictures.
+    With `shrink` the values are made simpler, until `over()` is true. With `first`, the verdict on
+    the case before shrinking, also the evidence for pictures.
     """
     (arrays, statics), anything = _failing(check, candidate, case), set()
     if verdict.error:
@@ -52,7 +53,7 @@ def explain(
     elif check.judge_arrays is not None:
         if shrink:
             arguments = arrays, statics
-            found = simplest_values(check, candidate, case, arguments, verdict)
+            found = simplest_values(check, candidate, case, arguments, verdict, over)
             arrays, anything, verdict = found
         hint = hints and (
             flushed(check, candidate, case)

@@ -255,12 +255,22 @@ class LooksLike:
 
 
 def diagnose(
-    check: Check, candidate: Candidate, case: Case, drawing: Drawing, seed: int
+    check: Check,
+    candidate: Candidate,
+    case: Case,
+    drawing: Drawing,
+    seed: int,
+    over: Callable[[], bool] = lambda: False,
 ) -> LooksLike:
-    """The planted bugs with the same outputs, else a pattern of the errors, else nothing."""
+    """The planted bugs with the same outputs, else a pattern of the errors, else nothing.
+
+    Once `over()` is true, no other bug is compared.
+    """
     with remembering(), _quiet():
         heard = episodes(check, candidate, case, drawing, seed)
-        alike = answering_alike(check, candidate, heard)
+        alike = answering_alike(check, candidate, heard, over=over)
+        if over():
+            return _told(check, candidate, heard, alike)
         if len(alike) > 1 and len(heard) > 1:  # more cases, to tell them apart
             heard = episodes(check, candidate, case, drawing, seed, enough=CASES)
             alike = answering_alike(check, candidate, heard, among=alike)

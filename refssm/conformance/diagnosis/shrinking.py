@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -12,7 +10,7 @@ import numpy as np
 
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.case import Case, Knob
 from refssm.conformance.cases.limits import may_hold
 from refssm.conformance.cases.sampling import Sample
 from refssm.conformance.checks.checks import Check
@@ -21,9 +19,8 @@ from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.verdict import Verdict
 from refssm.domains import Domain
 
-SHRINK_TRIES = 120  # a fixed number, so that machines agree; the time limits end slow runs
-SHRINK_SECONDS = 8.0  # for the cases of all failures of a check together
-PATIENCE = 15.0  # seconds for the values of a failure
+SHRINK_TRIES = 120  # a fixed number, so that machines agree
+OTHER_TRIES = 60  # of a failure beside a worse one of the same check
 LISTED = 100  # choices below are from a list, in which all lower ones are tried; seeds are above
 FEW = 3  # of other choices, so many are tried
 TINY = ((1, 1), (2, 1), (2, 2), (3, 2))  # lengths and widths to try first
@@ -34,12 +31,17 @@ VANISHING = frozenset({"gaps", "impulse", "late"})
 Arrays = list[np.ndarray]
 
 
+def never() -> bool:
+    """No end by the clock."""
+    return False
+
+
 @dataclass
 class Shrinking:
     """A failing case, made simpler step by step; each step fails in the same way.
 
-    After `SHRINK_TRIES` new cases, or at the time `until`, no new case is tried. `verdicts` are
-    those known by key, so a non-deterministic implementation gets one consistent report.
+    After `most` new cases, or once `over()` is true, no new case is tried. `verdicts` are those
+    known by key, so a non-deterministic implementation gets one consistent report.
     """
 
     judge_case: Callable[[Case], Verdict]
@@ -48,20 +50,44 @@ class Shrinking:
     verdicts: dict[str, Verdict | None] = field(default_factory=dict)
     between: Mapping = field(default_factory=dict)  # the ranges of sizes
     tick: Callable[[int], None] = lambda tries: None
+    over: Callable[[], bool] = never
+    most: int = field(default_factory=lambda: SHRINK_TRIES)
     tries: int = 0
-    until: float = math.inf
 
     @property
     def case(self) -> Case:
         """The simplest failing case so far."""
         return self.sample.case
 
-    def shrink(self, until: float = math.inf) -> None:
-        """Make the case simpler; not if it ended the process, which can be restarted only once."""
-        self.until = until
-        if not self.verdict.died:
+    def shrink(self, known: Iterable[Case] = ()) -> None:
+        """Make the case simpler; not if it ended the process, which can be restarted only once.
+
+        What one would try by hand comes first: it costs little, and most failures are there. The
+        `known` cases failed in another type.
+        """
+        if self.verdict.died or any(self._fails(Sample(case)) for case in known):
+            return
+        if self._tiny():
+            self._lower_knobs()
+        else:
+            most, self.most = self.most, self.most - self.most // 4  # the rest is for sizes
             self._lower_choices()
-            self._lower_sizes()
+            self.most = most
+            if self._tiny():
+                self._lower_knobs()
+        self._lower_sizes()
+
+    def _tiny(self) -> bool:
+        """Take the first tiny case that fails; False if none does."""
+        return any(self._fails(Sample(case)) for case in tiny_cases(self.case, self.between))
+
+    def _lower_knobs(self) -> None:
+        """Give each argument its simplest kind of values, if the failure stays."""
+        for name, domain in self.case.op.inputs.items():
+            for knob in simpler_knobs(domain, self.case.knobs.get(name)):
+                attempt = replace(self.case, knobs={**self.case.knobs, name: knob})
+                if self._fails(Sample(attempt)):
+                    break
 
     def _lower_choices(self) -> None:
         """Try the first entry for each choice, then all earlier ones, until no single one fails."""
@@ -82,9 +108,7 @@ class Shrinking:
         return self.sample is not before
 
     def _lower_sizes(self) -> None:
-        """Try tiny sizes, then halve each size, also to sizes that are never drawn."""
-        if any(self._fails(Sample(case)) for case in tiny_cases(self.case, self.between)):
-            return
+        """Halve each size, also to sizes that are never drawn."""
         for dim, size in self.case.sizes.items():
             low, high = int(self.between.get(dim, (1, 1))[0]) - 1, size
             while high - low > 1:
@@ -99,7 +123,7 @@ class Shrinking:
         """True if a case fails in the same way; then it is the simplest one so far."""
         key = key_of(sample.case)
         if key not in self.verdicts:
-            if self.tries == SHRINK_TRIES or time.monotonic() > self.until:
+            if self.tries >= self.most or self.over():
                 return False
             self.tries += 1
             self.tick(self.tries)
@@ -114,11 +138,23 @@ class Shrinking:
         return True
 
 
+def simpler_knobs(domain: Domain, knob: Knob | None) -> Iterator[Knob]:
+    """Kinds of values that are simpler than this one, the simplest first."""
+    if knob is None:  # a preset draws this argument
+        return
+    first = [*domain.maps][0], [*domain.textures][0]
+    for name, texture in (first, (first[0], knob.texture), (knob.map, first[1])):
+        if (name, texture) != (knob.map, knob.texture):
+            yield Knob(name, texture, knob.real)
+
+
 def tiny_cases(case: Case, between: Mapping) -> Iterator[Case]:
-    """Cases of one to three steps, without and then with the batch, each with three seeds."""
+    """Cases of one to three steps, and of one chunk and one step more, without and then with the
+    batch, each with three seeds."""
     first, *others = case.sizes
     alone = dict.fromkeys(case.batch, 1)
-    for batch, (length, width) in product((alone, case.batch), TINY):
+    longer = ((int(case.parameters["chunk"]) + 1, 1),) if "chunk" in case.parameters else ()
+    for batch, (length, width) in product((alone, case.batch), (*TINY, *longer)):
         sizes = {first: length, **dict.fromkeys(others, width)}
         sizes = {d: int(max(n, between.get(d, (1, 1))[0])) for d, n in sizes.items()}
         smaller = (sizes, batch) != (case.sizes, case.batch)
@@ -146,11 +182,15 @@ def admitted(case: Case) -> bool:
 
 
 def simplest_values(
-    check: Check, candidate: Candidate, case: Case, arguments: tuple[Arrays, dict], verdict: Verdict
+    check: Check,
+    candidate: Candidate,
+    case: Case,
+    arguments: tuple[Arrays, dict],
+    verdict: Verdict,
+    over: Callable[[], bool] = never,
 ) -> tuple[Arrays, set[str], Verdict]:
     """Simplified arrays, the names of those whose values do not matter, and the verdict."""
     (arrays, statics), judge = arguments, check.judge_arrays
-    until = time.monotonic() + PATIENCE
     assert judge is not None
 
     def accepted(attempt: Arrays) -> Arrays | None:
@@ -168,7 +208,7 @@ def simplest_values(
         return not all((size <= case.type.max).all() for size in sizes)
 
     def fails(attempt: Arrays) -> bool:
-        if time.monotonic() > until:
+        if over():
             return False
         try:
             alike = judge(candidate, attempt, statics).failure == verdict.failure

@@ -6,7 +6,7 @@ outputs are at least twice as near to the bug's as to the right ones. Rounding e
 program are about as far from both.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from functools import cache
@@ -119,11 +119,16 @@ def where_finite(
 
 
 def answering_alike(
-    check: Check, candidate: Candidate, heard: list[Episode], among=(), where=everywhere
+    check: Check,
+    candidate: Candidate,
+    heard: list[Episode],
+    among=(),
+    where=everywhere,
+    over: Callable[[], bool] = lambda: False,
 ) -> list[PlantedBug]:
     """The planted bugs with the same outputs: the nearest first, then those of this check.
 
-    `where` leaves out entries that say nothing.
+    `where` leaves out entries that say nothing. Once `over()` is true, no other bug is compared.
     """
     op, vjp = candidate.op, check.rule.of_gradient
     known = list(among) or [d for d in bugs_in(op) if d.of_gradient == vjp]
@@ -133,10 +138,16 @@ def answering_alike(
         known = [d for d in known if _between_calls(d) == check.rule.between_calls]
     wanted = f"{check.name}[{check.dtype}]"
     known.sort(key=lambda d: (d.caught_by != wanted, d.caught_by.split("[")[0] != check.name))
-    failing = sorted(heard, key=lambda e: e.verdict.ok)  # they exclude most bugs
+    failing = sorted(heard, key=_telling)  # the first ones exclude most bugs
     calls = [call for e in failing for call in e.calls if call.vjp == vjp]
-    told = [(d, distance(d, candidate, calls, where)) for d in known]
+    error = _largest_error(candidate, calls)
+    told = [(d, distance(d, candidate, calls, where, error)) for d in known if not over()]
     return [d for d, ratio in sorted(((d, r) for d, r in told if r is not None), key=_second)]
+
+
+def _telling(e: Episode) -> tuple[bool, int]:
+    """Failing cases before others, small ones before large ones: they are compared sooner."""
+    return e.verdict.ok, sum(a.size for call in e.calls for a in call.arguments)
 
 
 def _between_calls(bug: PlantedBug) -> bool:
@@ -167,8 +178,45 @@ def _second(pair):
     return pair[1]
 
 
-def distance(d: PlantedBug, candidate: Candidate, calls: list[SpokenCall], where) -> float | None:
-    """The largest ratio between the bug's and the recorded outputs; None if it is excluded."""
+def _largest_error(candidate: Candidate, calls: list[SpokenCall]) -> float:
+    """The largest distance of the recorded outputs from the right ones; infinite if a call has none
+    that can be measured in units of K0."""
+    if candidate.op.contract.basis_free:
+        return np.inf
+    judged = (call for call in calls if call.outcome.status != "declined")
+    wrong = (call for call in judged if refused(candidate, call, call.outcome))
+    return max((_error(candidate, call) for call in wrong), default=0.0)
+
+
+def _error(candidate: Candidate, call: SpokenCall) -> float:
+    theirs, right = call.outcome, expected(candidate, call)
+    if theirs.status != "ok" or theirs.changed or theirs.aliased or not gave_arrays(theirs):
+        return np.inf
+    unreal = complex_for_real(theirs, right)
+    return np.inf if unreal else _far(theirs.outputs, [g.value for g in right], right)
+
+
+def _too_far(d, candidate, call: SpokenCall, answers: Answers, error: float) -> bool:
+    """True if the bug's outputs are as far away in this one call as the right ones in any.
+
+    Nothing else is known of the bug yet: to bound its roundings takes a hundred times as long.
+    """
+    own, came = answers[0], [answer.outputs for answer in answers if answer.status == "ok"]
+    if not np.isfinite(error) or _between_calls(d) or own.status != "ok" or not gave_arrays(own):
+        return False
+    if not all(refused(candidate, call, answer) for answer in (own, call.outcome)):
+        return False  # outputs that pass say nothing about a bug
+    right = expected(candidate, call)
+    return error <= NEARER * min(_far(call.outcome.outputs, y, right) for y in came)
+
+
+def distance(
+    d: PlantedBug, candidate: Candidate, calls: list[SpokenCall], where, error: float = np.inf
+) -> float | None:
+    """The largest ratio between the bug's and the recorded outputs; None if it is excluded.
+
+    `error` is the largest distance of the recorded outputs from the right ones.
+    """
     worst, raised, apart = 0.0, [], [(0.0, 0.0)]
     worker = InProcess([d.found()])
     for recorded in calls:
@@ -177,6 +225,8 @@ def distance(d: PlantedBug, candidate: Candidate, calls: list[SpokenCall], where
             for arguments in (recorded.arguments, wide(recorded.arguments, np.float64))
         )
         call, answers = where(candidate, recorded, told)
+        if _too_far(d, candidate, call, answers, error):
+            return None
         alike = _alike(d, candidate, call, answers)
         if not alike.ok:
             return None

@@ -137,10 +137,13 @@ def remembering(memory: dict | None = None) -> Iterator[None]:
     """Context in which `expect` computes each case only once, for all implementations.
 
     For programs that judge several implementations on the same cases. A `memory` by `key_of` may
-    already contain results, such as those of cases read from files.
+    already contain results, such as those of cases read from files. An inner context shares the
+    memory of the outer one.
     """
     global _memory
-    outer, _memory = _memory, _Recent() if memory is None else memory
+    outer = _memory
+    shared = _Recent() if outer is None else outer
+    _memory = shared if memory is None else memory
     try:
         yield
     finally:

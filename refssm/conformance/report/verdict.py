@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from refssm.conformance.checks.checks import rule_named
 from refssm.conformance.judging.result import SPREADS, THIN, Result
 from refssm.conformance.report.lines import graded
 
@@ -58,10 +59,12 @@ def verdict_of(
     return RunVerdict(word, sentence, _counts(results))
 
 
-def severity(result: Result) -> int:
-    """Wrong before error, inaccurate and thin; among them the named causes first."""
-    named = not result.cause
-    return 2 * SEVERITY.index(result.verdict) + named if result.verdict in SEVERITY else 99
+def severity(result: Result) -> tuple[int, bool, bool]:
+    """Wrong before error, inaccurate and thin; among them values before NaN and infinity, then the
+    named causes first."""
+    special = rule_named(result.check).special
+    worst = SEVERITY.index(result.verdict) if result.verdict in SEVERITY else len(SEVERITY)
+    return worst, special, not result.cause
 
 
 def name_of(result: Result) -> str:

@@ -1,5 +1,6 @@
 """The first calls of an implementation: which types it accepts, and how it must be called."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from copy import copy
 from functools import cached_property
@@ -50,6 +51,7 @@ class Probe:
         self.learned = session.learned.get(scope.op.name)
         self.made: dict[str, FirstCall] = {}  # by type
         self.convention: str | None = None  # in which it is right; None: not looked for
+        self.explained: dict[str, list] = defaultdict(list)  # by check, in the types so far
 
     @cached_property
     def refused(self) -> dict[str, str]:

@@ -37,6 +37,7 @@ from refssm.conformance.report import lines
 from refssm.conformance.report.verdict import headline, severity
 from refssm.conformance.running.first_calls import Probe
 from refssm.conformance.running.own_faults import guarded
+from refssm.conformance.running.patience import UNLIMITED
 from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.running.sweeping import Sweeping, Wording
@@ -174,7 +175,9 @@ def trials_of(session: Session) -> list[Trial]:
 def results_of(session: Session) -> Iterator[Result]:
     """Judge every implementation in the target; yield each result at once."""
     with keeping(), session.spread(session) as session.source:
-        for trial in trials_of(session):
+        trials = trials_of(session)
+        for number, trial in enumerate(trials):
+            session.clock.parts = len(trials) - number
             for result in trial.run():
                 yield result
                 if result.failed and session.settings.stop_at_failure:
@@ -234,8 +237,9 @@ class Trial:
             yield wording.skipped(GRADIENT.name, probe.accepted[0], scope.gradient_missing)
         if missing := scope.uncompared(probe.older):
             yield wording.skipped(AGAINST_GRADIENT.name, probe.accepted[0], missing)
-        for check in self.planned():
-            yield self.judge(check)
+        planned = self.planned()
+        for i in range(len(planned)):
+            yield self.judge(planned[i], self.session.clock.share(planned[i:]))
 
     def checks(self, types: Iterable[str]) -> list[Check]:
         """The requested checks in `types`."""
@@ -258,18 +262,20 @@ class Trial:
         sweeping = Sweeping(self.session, self.probe, self.wording, check)
         return sweeping.of_misfit(self.probe.first_call(dtype))
 
-    def judge(self, check: Check) -> Result:
-        """Run one check; a fault of refssm in it is its error."""
-        return guarded(lambda: self._judged(check), lambda told: self.wording.fault(check, told))
+    def judge(self, check: Check, seconds: float = UNLIMITED) -> Result:
+        """Run one check, for so many seconds; a fault of refssm in it is its error."""
+        return guarded(
+            lambda: self._judged(check, seconds), lambda told: self.wording.fault(check, told)
+        )
 
-    def _judged(self, check: Check) -> Result:
+    def _judged(self, check: Check, seconds: float) -> Result:
         self.session.tick(f"{self.op}: checking the reference", 0, 0)
         if doubt := self.doubt:
             return self.wording.result(check, "error", f"not judged: {doubt}")
-        reason = self.left_out(check)
+        reason = self.left_out(check) or self.session.clock.over
         if reason:
             return self.wording.result(check, "skipped", reason)
-        sweeping = Sweeping(self.session, self.probe, self.wording, check)
+        sweeping = Sweeping(self.session, self.probe, self.wording, check, seconds)
         if check.rule is VALUE and check.dtype in self.probe.broken:
             return sweeping.of_first_call(self.probe.first_call(check.dtype))
         return sweeping.result()

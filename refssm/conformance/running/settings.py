@@ -11,12 +11,14 @@ from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.cases.ranges import Where
 from refssm.conformance.checks.checks import PROFILES
+from refssm.conformance.running import patience
+from refssm.conformance.running.patience import Clock
 from refssm.conformance.running.source import Learned, Source, judged_here
 
 FOLDER = Path(".refssm")
 OF_REPORTS = (
     *("limits", "function", "as_", "overrides", "stop_at_failure", "allow_thin"),
-    *("folder", "hints", "diagnose", "evidence"),
+    *("folder", "hints", "diagnose", "evidence", "explain"),
 )
 
 
@@ -44,6 +46,7 @@ class Settings:
     hints: bool = True  # judge failures in other ways, too: in a wider type, without subnormals
     diagnose: bool = False  # look for the likely cause of failures
     evidence: bool = False  # store data for pictures with failures
+    explain: float = field(default_factory=lambda: patience.EXPLAIN)  # seconds of a check
 
     @property
     def shrinks(self) -> bool:
@@ -72,6 +75,7 @@ class Session:
     tick: Callable[[str, int, int], None] = lambda check, done, count: None
     spread: Callable[[Session], AbstractContextManager[Source]] = judged_here
     source: Source = field(default_factory=Source)  # provides pieces judged by other processes
+    clock: Clock = field(default_factory=Clock)  # of the whole run, of all its sessions
     learned: dict[str, Learned] = field(default_factory=dict)  # by operator, from other processes
 
     def begin_another(self) -> None:

@@ -4,44 +4,33 @@ from __future__ import annotations
 
 import time
 import zlib
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from refssm.conformance.calling.candidate import Candidate, without_result
-from refssm.conformance.calling.worker import NOT_CALLED
 from refssm.conformance.cases.case import Case, ordinary_cases
 from refssm.conformance.cases.sampling import Sample
-from refssm.conformance.checks.checks import COMPARING, VALUE, Check
+from refssm.conformance.checks.checks import COMPARING, Check
 from refssm.conformance.checks.drawing import Drawing
-from refssm.conformance.checks.sweep import sweep, widest
+from refssm.conformance.checks.sweep import MORE, sweep
 from refssm.conformance.checks.swept import Failure, Swept
-from refssm.conformance.diagnosis.convention import right_convention
-from refssm.conformance.diagnosis.failure import explain
-from refssm.conformance.diagnosis.hints import AS_WRONG, BY_CHUNK, FLUSHED
-from refssm.conformance.diagnosis.looks_like import diagnose
-from refssm.conformance.diagnosis.shrinking import SHRINK_SECONDS, SHRINK_TRIES, Shrinking
-from refssm.conformance.judging.result import (
-    MISFIT,
-    SPREADS,
-    THESE_BUGS,
-    THIN,
-    THIS_BUG,
-    Also,
-    Explained,
-    Result,
-)
+from refssm.conformance.judging.expected import remembering
+from refssm.conformance.judging.result import MISFIT, THIN, Also, Explained, Result
 from refssm.conformance.judging.verdict import Verdict
+from refssm.conformance.running.explaining import Explaining
 from refssm.conformance.running.first_calls import BLOCK_SIZES, FirstCall, Probe
 from refssm.conformance.running.own_faults import HINT, KIND, guarded
+from refssm.conformance.running.patience import UNLIMITED, OuterStop
 from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session
 from refssm.conformance.standard import Standard
 
 UNFIT = "no other check was run: none can pass before the layout fits"
 RAISES = "no other check was run: the call raises in every type, perhaps for a wrong layout"
+CUT = "ended after {} of {} cases: its share of the {:g} s of --time was over"
+AGAIN = 1  # where the same check fails in another type: the search ends with the piece
 SEVERAL = 5  # so many cases have more than one length, unless the implementation limits them
 
 
@@ -116,6 +105,7 @@ class Sweeping:
     probe: Probe
     wording: Wording
     check: Check
+    seconds: float = UNLIMITED  # after so many, no other case begins
 
     def __post_init__(self):
         self.scope, self.size_ranges = self.probe.scope, self.session.settings.where.sizes
@@ -127,6 +117,8 @@ class Sweeping:
             "seed_": first_seed(self.check, self.session.settings.seed),
             "several": self.scope.shrink,
             "tick": self._judged_one,
+            "more": AGAIN if self.probe.explained[self.check.name] else MORE,
+            "over": OuterStop(self.seconds),
         }
         self.done = 0  # cases
 
@@ -134,11 +126,18 @@ class Sweeping:
         """Judge the cases and return the result."""
         check, started = self.check, time.perf_counter()
         self.session.tick(check.id, 0, check.count)
-        swept = self._judged_cases()
+        with remembering():  # a failing case is judged again while it is explained
+            return self._result(started)
+
+    def _result(self, started: float) -> Result:
+        check, swept = self.check, self._judged_cases()
         older = self.probe.older
         hint = older.told(check.id, swept.keys) if check.rule in COMPARING and older else ""
         if not swept.failures and swept.declined == swept.examples:
             swept.verdict = Verdict("-", notes=("declined all cases",))
+        if swept.cut:
+            told = CUT.format(swept.examples, check.count, self.session.clock.seconds)
+            swept.verdict = replace(swept.verdict, notes=(*swept.verdict.notes, told))
         explained: tuple = ()
         if swept.failures:
             explained = guarded(lambda: self._explained(swept), partial(_unexplained, swept))
@@ -163,10 +162,11 @@ class Sweeping:
         """The result of a first call that the declared layout does not fit; no case is drawn."""
         started, outcome = time.perf_counter(), first.outcome
         verdict = without_result(replace(outcome, message=self.probe.misfit))
-        shown = self._shown(_failure(first.case, verdict), None, hints=False, shrink=False)
+        explaining = self._explaining()
+        shown = explaining.shown(_failure(first.case, verdict), None, hints=False, shrink=False)
         shown = replace(shown, kind=MISFIT, hint=UNFIT if outcome.misfit else RAISES)
         if self.session.settings.diagnose and not first.killed:
-            shown = replace(shown, convention=self._convention())
+            shown = replace(shown, convention=explaining.convention())
         result = self.wording.judged(self.check, verdict, started).explained(shown)
         return replace(result, shrunk=False)
 
@@ -206,10 +206,6 @@ class Sweeping:
         self.done += 1
         self.session.tick(self.check.id, self.done, self.check.count)
 
-    def _tried(self, tries: int) -> None:
-        """Show that one more simpler case was tried."""
-        self.session.tick(f"{self.check.id}: making the case smaller", tries, SHRINK_TRIES)
-
     def _thin(self, swept: Swept, result: Result) -> Result:
         """The result, thin if it passes in too few cases."""
         op, declined = self.scope.op, f"{swept.declined} of {swept.examples} draws were declined"
@@ -241,92 +237,16 @@ class Sweeping:
         in_norm = f"right in norm: {swept.verdict.message}"
         return replace(thin, notes=(in_norm, *swept.verdict.notes))
 
+    def _explaining(self) -> Explaining:
+        """What explains its failures, for as long as the run allows."""
+        seconds = min(self.session.settings.explain, max(self.session.clock.left, 0.0))
+        how = {key: self.options[key] for key in ("count", "seed_", "several", "tick")}
+        of = self.session, self.probe, self.check, self.candidate, self.judge_case
+        return Explaining(*of, self._cases(), how, OuterStop(seconds))
+
     def _explained(self, swept: Swept) -> tuple[Explained, tuple[Also, ...]] | tuple[()]:
         """The worst failure, and the others; nothing if no case of this check is to blame."""
-        settings, (worst, *others) = self.session.settings, swept.failures
-        assert worst.sample is not None
-        if worst.verdict.message.startswith(NOT_CALLED):
-            return ()
-        until = time.monotonic() + SHRINK_SECONDS
-        for failure in swept.failures if self.scope.shrink else ():
-            self._shrink(failure, swept.verdicts, until)
-        self.session.tick(f"{self.check.id}: explaining the failure", 0, 0)
-        first = None
-        if settings.evidence:
-            seed = self.options["seed_"]
-            first = widest(self._cases(), self.judge_case, worst.verdict, seed)
-        shown = self._shown(worst, first, settings.hints)
-        if shown.hint == FLUSHED:
-            shown = replace(shown, hint=self._where_flushed())
-        inaccurate = worst.verdict.verdict == "inaccurate" and shown.hint.endswith(AS_WRONG)
-        if (settings.diagnose or inaccurate) and not worst.verdict.died:
-            check, candidate, seed = self.check, self.candidate, self.options["seed_"]
-            looks_like = diagnose(check, candidate, worst.sample.case, self._cases(), seed)
-            told = (looks_like.text, self._convention()) if settings.diagnose else ("", "")
-            shown = replace(shown, looks_like=told[0], convention=told[1])
-            if looks_like.of_few_bits:  # it has few bits in a wider type too
-                shown = replace(shown, hint=shown.hint.removesuffix(AS_WRONG))
-        named = any(words in shown.looks_like for words in (THIS_BUG, THESE_BUGS))
-        if shown.hint.endswith(BY_CHUNK) and len(swept.failures) == 1 and not named:
-            shown = replace(shown, looks_like=SPREADS)
-        if inaccurate and shown.hint.endswith(AS_WRONG):
-            shown = replace(shown, as_wrong=True)
-        also = [self._shown(failure, None, hints=False).also(failure.verdict) for failure in others]
-        return shown, tuple(also)
-
-    def _convention(self) -> str:
-        """The convention in which the function is right, looked for once in a run, or ""."""
-        narrowed = self.session.settings.where.values  # its parameters would lie outside
-        if self.probe.convention is None and self.check.rule is VALUE and not narrowed:
-            self.session.tick(f"{self.check.id}: looking for its convention", 0, 0)
-            found = right_convention(self.check, self.candidate, self.options["seed_"])
-            self.probe.convention = found
-        return self.probe.convention or ""
-
-    def _shrink(self, failure: Failure, verdicts: dict[str, Verdict | None], until: float) -> None:
-        """Replace the case of a failure by a smaller one that fails in the same way."""
-        assert failure.sample is not None
-        shrinking = Shrinking(
-            self.judge_case,
-            failure.sample,
-            failure.smallest,
-            verdicts,
-            self.size_ranges,
-            self._tried,
-        )
-        shrinking.shrink(until)
-        failure.sample, failure.smallest = shrinking.sample, shrinking.verdict
-
-    def _shown(
-        self, failure: Failure, first: Verdict | None, hints: bool, shrink=True
-    ) -> Explained:
-        """One failure: its smallest case, and where that is saved."""
-        assert failure.sample is not None
-        settings = self.session.settings
-        shown = explain(
-            self.check,
-            self.candidate,
-            failure.sample.case,
-            failure.smallest,
-            accepted=self.probe.accepted,
-            shrink=shrink and self.scope.shrink,
-            folder=settings.folder,
-            hints=hints,
-            call=self.session.call,
-            first=first,
-        )
-        return replace(shown, kind=failure.verdict.failure[1], failing=failure.cases)
-
-    def _where_flushed(self) -> str:
-        """The hint to declare ftz, or what still fails with that declaration."""
-        assert self.candidate.standard is not None
-        forgiving = copy(self.candidate)
-        forgiving.standard = replace(self.candidate.standard, ftz=True)
-        how = {**self.options, "several": False, "tick": lambda: None}
-        again = sweep(self._cases(), self.check.judging(forgiving), **how)
-        if not again.failures:
-            return FLUSHED
-        return f"also wrong if subnormal numbers may be flushed to zero: {again.verdict.message}"
+        return self._explaining().failures(swept)
 
 
 def _failure(case: Case, verdict: Verdict) -> Failure:

@@ -213,12 +213,27 @@ def test_views_that_are_refused_keep_the_kind_of_their_failure():
     assert ": raised ValueError: negative strides" in result.message
 
 
-def test_the_search_for_other_failures_ends_in_time_and_says_so(monkeypatch):
-    monkeypatch.setattr("refssm.conformance.checks.sweep.MORE_SECONDS", 0.0)
+def test_the_search_for_other_failures_ends_with_the_piece_if_no_more_are_wanted():
     drawing = Drawing(cases(LINEAR_SCAN, "float32"))
-    found = sweep(drawing, lambda case: wrong("always"), count=30, seed_=1)
-    assert found.examples == 10
-    assert found.verdict.notes == ("the search for other failures ended after 0 s",)
+    found = [sweep(drawing, lambda case: wrong(""), count=30, seed_=1, more=k) for k in (1, 11, 40)]
+    assert [one.examples for one in found] == [10, 20, 30]
+
+
+def test_what_fails_in_one_type_is_looked_for_in_fewer_cases_of_the_next():
+    how = {"types": ("float32", "float64"), "shrink": True, "profile": "default"}
+    first, second = judged("linear_scan", lambda a, b: 2 * scan(a, b), "value", **how)
+    assert (first.examples, second.examples) == (25, 10)
+    assert first.smallest == second.smallest
+
+
+def test_what_fails_in_a_later_type_only_is_looked_for_in_all_its_cases():
+    def wrong_in_double(a, b):
+        return (1 + (b.dtype == np.float64)) * scan(a, b)
+
+    how = {"types": ("float32", "float64"), "shrink": True, "profile": "default"}
+    first, second = judged("linear_scan", wrong_in_double, "value", **how)
+    assert (first.verdict, second.verdict) == ("pass", "wrong")
+    assert second.examples == 40
 
 
 @pytest.mark.long

@@ -12,6 +12,7 @@ from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.diagnosis.shrinking import LISTED, SHRINK_TRIES, Shrinking
 from refssm.conformance.judging.verdict import Verdict, wrong
+from refssm.conformance.running.patience import OuterStop
 from refssm.scan import LINEAR_SCAN
 
 SCANS = Drawing(cases(LINEAR_SCAN, "float32"))
@@ -79,10 +80,13 @@ def test_shrinking_ends_in_time():
     def slow(case):
         calls.append(case)
         time.sleep(0.05)
-        return wrong(f"{len(calls)}") if len(calls) == 1 else Verdict("A")
+        return wrong("long") if case.sizes["l"] > 60 else Verdict("A")
 
-    smallest(slow, count=1, seed=1, until=time.monotonic() + 0.2)
-    assert len(calls) < 1 + 8
+    swept = sweep(SCANS, slow, count=10, seed_=1)
+    before, stop = len(calls), OuterStop(0.2)
+    shrunk(swept, slow, over=stop)
+    assert 0 < len(calls) - before < 8
+    assert stop.acted
 
 
 def test_a_failure_that_ended_the_process_stays_as_it_is():

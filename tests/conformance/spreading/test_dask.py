@@ -70,7 +70,7 @@ def workers(cluster, count):
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        "refssm.conformance.running.sweeping.SHRINK_SECONDS", np.inf
+        "refssm.conformance.running.patience.EXPLAIN", np.inf
     )  # the number of tries ends shrinking, not a time limit
     return tmp_path
 

@@ -38,7 +38,7 @@ def records(folder):
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        "refssm.conformance.running.sweeping.SHRINK_SECONDS", np.inf
+        "refssm.conformance.running.patience.EXPLAIN", np.inf
     )  # the number of tries ends shrinking, not a time limit
     plugin(tmp_path, SCAN)
     return tmp_path
