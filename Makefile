@@ -135,7 +135,7 @@ experiments-quick: .venv/testing  ## train every layer on digits with three seed
 resume: .venv/testing  ## kill a run of 10 000 cases time and again, and let it go on
 	$(ONE_THREAD) REFSSM_RESUMED_CASES=10000 $(BIN)/python -m pytest --quiet tests/conformance/spreading/test_resume.py -k killed
 
-wheel: .venv/packaging  ## build wheel and sdist into dist, check them, run the wheel outside the clone
+wheel: .venv/packaging  ## build wheel and sdist into dist, check their files, run the wheel outside the clone
 	.ci/wheel
 
 clean:  ## remove the environment and everything generated

@@ -11,7 +11,7 @@ from refssm._declaration.names import FAMILY_OF as _FAMILY_OF
 from refssm._declaration.on_demand import Package as _Package
 from refssm._declaration.on_demand import lacking as _lacking
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = sorted(_FAMILY_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 

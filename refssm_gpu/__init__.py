@@ -12,9 +12,9 @@ matrices, have no mirror. The CUDA C++ sources are in `kernels`; `_launching` de
 launches them, `_algebra` is what families of array code share. `_host` is the build for the
 processor.
 
-The package imports on any machine. A call needs a CUDA GPU and CuPy (`pip install -e '.[gpu]'`);
-without them it raises `NoCard`, one sentence that says what is missing. Calls run on CuPy's current
-stream and do not wait for it.
+The package imports on any machine. A call needs a CUDA GPU and CuPy (`cupy-cuda13x[ctk]`, or
+`cupy-cuda12x[ctk]` for CUDA 12); without them it raises `NoCard`, one sentence that says what is
+missing. Calls run on CuPy's current stream and do not wait for it.
 
 With `REFSSM_GPU=host` in the environment the functions take NumPy arrays: a C++ compiler builds the
 same CUDA sources for the processor, one thread after another. That is slow and made for tests.

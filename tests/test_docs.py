@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from docs.build import tables
 from refssm.catalog import families
@@ -37,6 +38,18 @@ def test_the_examples_of_a_page_run(page):
     assert not failed
 
 
+@pytest.fixture
+def without_clock():
+    """Hypothesis does not look at the clock: the machine may have other work."""
+    before = settings.get_current_profile_name()
+    slow = [HealthCheck.too_slow]
+    settings.register_profile("without a clock", deadline=None, suppress_health_check=slow)
+    settings.load_profile("without a clock")
+    yield
+    settings.load_profile(before)
+
+
+@pytest.mark.usefixtures("without_clock")
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_docstring_run(name):
     module = importlib.import_module(name)

@@ -3,9 +3,11 @@
 import ast
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from functools import cache
@@ -109,21 +111,81 @@ def test_an_extra_that_is_part_of_another_exists():
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel, unpacked outside the clone; `make wheel` also installs it."""
+def built(tmp_path_factory):
+    """The folder with an sdist, and the wheel that is built from it."""
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
     if uv is None:
         pytest.skip("no uv here: no wheel is built; `make wheel` builds and checks one")
-    place = tmp_path_factory.mktemp("wheel")
-    built = subprocess.run(
-        [uv, "build", "--wheel", "--out-dir", place, ROOT], capture_output=True, encoding="utf-8"
+    place = tmp_path_factory.mktemp("built")
+    done = subprocess.run(
+        [uv, "build", "--out-dir", place, ROOT], capture_output=True, encoding="utf-8"
     )
-    if built.returncode and "hatchling" in built.stderr:
-        pytest.skip(f"hatchling cannot be had, so no wheel is built: {built.stderr[-300:]}")
-    assert built.returncode == 0, built.stderr
-    with zipfile.ZipFile(next(place.glob("*.whl"))) as archive:
-        archive.extractall(place / "unpacked")
-    return place / "unpacked"
+    if done.returncode and "hatchling" in done.stderr:
+        pytest.skip(f"hatchling cannot be had, so no wheel is built: {done.stderr[-300:]}")
+    assert done.returncode == 0, done.stderr
+    return place
+
+
+@pytest.fixture(scope="module")
+def wheel(built):
+    """The wheel, unpacked outside the clone; `make wheel` also installs it."""
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as archive:
+        archive.extractall(built / "unpacked")
+    return built / "unpacked"
+
+
+CONTENTS = runpy.run_path(str(ROOT / ".ci/contents.py"))
+
+
+@pytest.mark.long
+def test_wheel_and_sdist_have_what_they_need_and_nothing_else(built, capfd):
+    paths = [str(next(built.glob(ending))) for ending in ("*.whl", "*.tar.gz")]
+    assert CONTENTS["main"](paths) == 0
+    out, err = capfd.readouterr()
+    assert re.match(r"refssm-\S+\.whl: \d+ files, types, CUDA sources", out)
+    assert err == ""
+    assert len(CONTENTS["in_wheel"](Path(paths[0]))) > 700
+
+
+@pytest.mark.parametrize(
+    ("lost", "added", "said"),
+    [
+        ("refssm/py.typed", "", "the wheel lacks refssm/py.typed"),
+        ("refssm/scan.py", "", "the wheel lacks refssm/scan.py"),
+        ("refssm_gpu/kernels/scan/linear_scan.cuh", "",
+         "the wheel lacks refssm_gpu/kernels/scan/linear_scan.cuh"),
+        ("", "tests/test_scan.py", "the wheel has tests/test_scan.py, no file of a package"),
+        ("", "refssm/scan.pyc", "the wheel has refssm/scan.pyc, no file of a package"),
+    ],
+)  # fmt: skip
+def test_a_wheel_that_lacks_a_file_or_has_a_test_is_seen(lost, added, said):
+    sdist = {*CONTENTS["SDIST"], *CONTENTS["NEEDED"], "refssm/scan.py"} - {CONTENTS["BIBLIOGRAPHY"]}
+    wheel = {*CONTENTS["NEEDED"], "refssm/scan.py", "refssm-1.dist-info/METADATA"}
+    assert CONTENTS["mistakes"](wheel, sdist) == []
+    assert CONTENTS["mistakes"](wheel - {lost} | {added} - {""}, sdist) == [said]
+
+
+def test_an_sdist_without_its_tests_or_with_compiled_files_is_seen():
+    sdist = {*CONTENTS["SDIST"], *CONTENTS["NEEDED"]} - {CONTENTS["BIBLIOGRAPHY"]}
+    planted = sdist - {"tests/conftest.py"} | {"tests/kept.npz"}
+    assert CONTENTS["mistakes"]({*CONTENTS["NEEDED"]}, planted) == [
+        "the sdist lacks tests/conftest.py", "the sdist has tests/kept.npz"
+    ]  # fmt: skip
+
+
+@pytest.mark.long
+def test_an_sdist_runs_its_tests(built):
+    with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
+        archive.extractall(built / "sources", filter="data")
+    (folder,) = (built / "sources").iterdir()
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    ran = subprocess.run(
+        [*command, "tests/test_names.py", "tests/test_scan.py", "tests/test_release.py"],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True, encoding="utf-8",
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert re.search(r"^\d\d+ passed", ran.stdout.splitlines()[-1]), ran.stdout
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ from refssm.command import (
     vectors,
     verify,
 )
-from refssm.command.saying import CommandGroup
+from refssm.command.saying import CommandGroup, OptionsInSections
 
 
 class RootGroup(CommandGroup):
@@ -38,6 +38,28 @@ class RootGroup(CommandGroup):
     )
 
 
+class VerifyHelp(OptionsInSections):
+    """`refssm verify`."""
+
+    sections = MappingProxyType({
+        "What to judge": ("targets", "as_", "subject", "against", "exec_", "inputs", "output"),
+        "How to call it": ("framework", "device", "layout", "vjp", "ftz", "deterministic", "kinds",
+                           "timeout", "in_process"),
+        "Which checks and cases": ("check", "dtype", "where", "profile", "time", "preset", "cases",
+                                   "seed", "explain"),
+        "What is printed": ("verbose", "quiet", "json", "html"),
+        "Long runs": ("workers", "dask", "resume"),
+        "Known failures, settings": ("known", "write_known", "allow_thin", "config", "no_config",
+                                     "help"),
+    })  # fmt: skip
+    examples = (
+        *RootGroup.examples[:2],
+        "refssm verify my_ops.py --profile quick --check value --dtype float32",
+        'refssm verify my_ops.py --framework torch --layout "b n l, b n l -> b n l"',
+        'refssm verify --exec "./prog {case}" --as linear_scan',
+    )
+
+
 app = typer.Typer(
     cls=RootGroup,
     name="refssm",
@@ -45,7 +67,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("verify")(verify.verify)
+app.command("verify", cls=VerifyHelp)(verify.verify)
 app.command("bench")(bench.bench)
 app.command("train")(train.train)
 app.command("find")(catalog.find_operators)

@@ -143,7 +143,7 @@ InThisProcess = Annotated[
 Dtype = Annotated[list[str] | None, typer.Option(help="Judge only this type; repeatable.")]
 CheckName = Annotated[list[str] | None, typer.Option(help="Run only this check; repeatable.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of the random cases.")]
-ProfileName = Annotated[str, typer.Option(help="quick, default or thorough.")]
+ProfileName = Annotated[str, typer.Option(help="How many cases: quick, default or thorough.")]
 AllowThin = Annotated[
     bool,
     typer.Option(

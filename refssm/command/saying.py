@@ -7,7 +7,7 @@ prints its help, with whole sentences.
 from collections.abc import Mapping, Sequence
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from refssm._declaration.names import did_you_mean
 
@@ -30,11 +30,33 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: max(1, width) - 1]}…"
 
 
-class CommandGroup(TyperGroup):
-    """Subcommands; an unknown one is a usage error with the nearest name, or with all names."""
+class _InSections:
+    """A help with titles, and examples at its end."""
 
-    sections: Mapping[str, Sequence[str]] = {}  # titles of the help, and the subcommands below each
-    examples: Sequence[str] = ()  # lines at the end of the help
+    sections: Mapping[str, Sequence[str]] = {}  # titles, and what is below each, by name
+    examples: Sequence[str] = ()  # lines
+
+    def format_epilog(self, ctx, formatter):
+        """The examples, line by line as they are typed."""
+        if self.examples:
+            with formatter.section("Examples"):
+                formatter.write("".join(f"  {line}\n" for line in self.examples))
+
+
+class OptionsInSections(_InSections, TyperCommand):
+    """A command with many options."""
+
+    def format_options(self, ctx, formatter):
+        """Each option below the title of its section."""
+        told = {p.name: p.get_help_record(ctx) or ("", "") for p in self.get_params(ctx)}
+        for title, names in self.sections.items():
+            with formatter.section(title):
+                rows = (told[name] for name in names)
+                formatter.write_dl([(n.replace("list[str]", "str"), text) for n, text in rows])
+
+
+class CommandGroup(_InSections, TyperGroup):
+    """Subcommands; an unknown one is a usage error with the nearest name, or with all names."""
 
     def parse_args(self, ctx, args):
         """The arguments; without any, the help is printed."""
@@ -49,13 +71,6 @@ class CommandGroup(TyperGroup):
             commands = ((name, self.get_command(ctx, name)) for name in names)
             with formatter.section(title):
                 formatter.write_dl([(n, c.get_short_help_str(LONGEST)) for n, c in commands if c])
-
-    def format_epilog(self, ctx, formatter):
-        """The examples, line by line as they are typed."""
-        super().format_epilog(ctx, formatter)
-        if self.examples:
-            with formatter.section("Examples"):
-                formatter.write("".join(f"  {line}\n" for line in self.examples))
 
     def resolve_command(self, ctx, args):
         """The subcommand that the first word names."""

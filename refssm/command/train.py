@@ -11,7 +11,7 @@ import typer
 TaskName = Annotated[str, typer.Argument(help="The task: digits or permuted_digits.")]
 LayerName = Annotated[str, typer.Option("--layer", help="The kind of layer, such as s5 or s4d.")]
 Steps = Annotated[int, typer.Option(min=1, help="Steps of the optimizer.")]
-Role = Annotated[str, typer.Option("--ops", help="Operators: reference, jit or gpu.")]
+Role = Annotated[str, typer.Option("--ops", help="Operators: reference or jit.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of parameters, batches and dropout.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Train with so many seeds, from --seed on.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes that share the seeds.")]

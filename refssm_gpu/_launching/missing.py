@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 OLDEST = (8, 0)  # compute capability that the kernels are compiled and checked for: Ampere
-INSTALL = "pip install -e '.[gpu]' in a clone of refssm"  # which no registry has
+INSTALL = "pip install 'cupy-cuda13x[ctk]', or 'cupy-cuda12x[ctk]' for a driver of CUDA 12"
 
 
 class NoCard(RuntimeError):
@@ -42,7 +42,7 @@ def _lack() -> str:
     if not cupy.cuda.is_available():
         return f"CuPy {cupy.__version__} finds no card, or the driver is older than its CUDA"
     if not _finds_compiler():
-        return f"CUDA's compiler NVRTC is not found: {INSTALL} brings it"
+        return f"CUDA's compiler NVRTC is not found; what brings it: {INSTALL}"
     return ""
 
 

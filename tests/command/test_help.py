@@ -1,6 +1,7 @@
 """Every command explains itself, with each version of Typer and Click."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -9,7 +10,8 @@ import pytest
 import typer
 from judging import run
 
-from refssm.command.application import RootGroup, app
+from refssm.command.application import RootGroup, VerifyHelp, app
+from refssm.training.setup import ROLES
 
 GROUP = typer.main.get_command(app)
 COMMANDS = [
@@ -53,10 +55,31 @@ def test_each_command_is_in_one_section_of_the_help_with_a_whole_sentence(capfd)
         assert sentence.endswith((".", "…"))
 
 
-def test_the_examples_of_the_help_are_commands_with_options_that_exist(capfd):
-    _, out, _ = run(capfd)
-    assert len(RootGroup.examples) >= 5
-    for line in RootGroup.examples:
+def test_each_option_of_verify_is_in_one_section_of_its_help(capfd):
+    _, out, _ = run(capfd, "verify", "--help")
+    named = [name for names in VerifyHelp.sections.values() for name in names]
+    assert sorted(named) == sorted([*(p.name for p in GROUP.commands["verify"].params), "help"])
+    places = [out.index(f"\n{title}:\n") for title in VerifyHelp.sections]
+    assert places == sorted(places)
+    assert "list[" not in out
+    for option in GROUP.commands["verify"].params:
+        text = getattr(option, "help", "")
+        assert text.endswith("."), option.name
+        assert " ".join(text.split()[:4]) in " ".join(out.split()), option.name
+
+
+def test_train_offers_the_operators_that_it_runs_and_no_others(capfd):
+    _, out, _ = run(capfd, "train", "--help")
+    (offered,) = re.findall(r"Operators: ([\w, ]+)\.", " ".join(out.split()))
+    assert tuple(re.split(", | or ", offered)) == ROLES
+
+
+@pytest.mark.parametrize("words", [[], ["verify", "--help"]], ids=["refssm", "verify"])
+def test_the_examples_of_the_help_are_commands_with_options_that_exist(capfd, words):
+    _, out, _ = run(capfd, *words)
+    examples = (VerifyHelp if words else RootGroup).examples
+    assert len(examples) >= 5
+    for line in examples:
         assert f"  {line}\n" in out
         words = shlex.split(line, comments=True)
         options = {o for p in GROUP.commands[words[1]].params for o in p.opts}

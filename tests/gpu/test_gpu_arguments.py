@@ -19,9 +19,8 @@ A, B = np.eye(2), np.ones((3, 2))
 MACHINES = {
     "no NVIDIA driver is loaded here": {"driver": 0, "available": False},
     "finds no card, or the driver is older": {"available": False},
-    "NVRTC is not found: pip install -e '.[gpu]' in a clone of refssm brings it": {
-        "compiler": False
-    },
+    "NVRTC is not found; what brings it: pip install 'cupy-cuda13x[ctk]', or 'cupy-cuda12x[ctk]' "
+    "for a driver of CUDA 12": {"compiler": False},
 }
 
 
@@ -48,7 +47,7 @@ def test_without_cupy_the_package_imports_and_a_call_says_how_to_install_it(name
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
         f"refssm_gpu._launching.missing.NoCard: {name} runs on a CUDA GPU, and CuPy is not "
-        "installed: pip install -e '.[gpu]' in a clone of refssm"
+        "installed: pip install 'cupy-cuda13x[ctk]', or 'cupy-cuda12x[ctk]' for a driver of CUDA 12"
     )
 
 

@@ -324,7 +324,8 @@ def _refuse(module, path) -> NoReturn:
     has = _modules_of(module) or f"it defines {', '.join(functions) or 'no function'}"
     raise UsageError(
         f"{path}: no function has the name of an operator ({has}); "
-        "use FILE::FUNCTION --as OPERATOR, see `refssm list`"
+        "mark one by `implements`, or run `refssm verify FILE::FUNCTION --as OPERATOR`; "
+        "`refssm list` prints the operators"
     )
 
 

@@ -236,7 +236,11 @@ PLACES = {
     "part of no package": (missing, "json.nosuch", "json.nosuch: no such file, and no module"),
     "an address": (missing, "https://example.com/x.py", "example.com/x.py: no such file"),
     "a pattern": (made("x.py"), "*.py", "*.py: no such file"),
-    "without CuPy": (made("x.py", NO_CUPY), "x.py", "(x.py:1): pip install -e '.[gpu]' in a clone"),
+    "without CuPy": (
+        made("x.py", NO_CUPY),
+        "x.py",
+        "(x.py:1): pip install 'cupy-cuda13x[ctk]'",
+    ),
     "a broken package": (made("pk1/__init__.py", "1 / 0"), "pk1", "pk1: importing it raised Zero"),
     "a package that ends": (made("pk2/__init__.py", "exit()"), "pk2", "raised SystemExit"),
     "no module": (made("pk3.py", "import sys\nsys.modules[__name__] = 3"), "pk3", "inspecting it"),

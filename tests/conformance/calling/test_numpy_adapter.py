@@ -138,7 +138,7 @@ def test_a_library_that_is_not_installed_is_an_import_error(monkeypatch):
     monkeypatch.setattr("refssm.conformance.calling.adapters.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"^torch is not installed: pip install torch$"):
         adapter("torch")
-    told = r"^cupy is not installed: pip install -e '\.\[gpu\]' in a clone of refssm$"
+    told = r"^cupy is not installed: pip install 'cupy-cuda13x\[ctk\]', or 'cupy-cuda12x\[ctk\]' "
     with pytest.raises(ImportError, match=told):
         adapter("cupy")
 
