@@ -5,7 +5,7 @@ from typer import Exit
 
 from refssm.hankel import HANKEL_MATRIX
 from refssm.scan import LINEAR_SCAN
-from selftest import times
+from selftest import times, waiting
 from selftest.times import Timed
 
 QUICK, SLOW = Timed("linear_step", 3.04, 4.0), Timed("linear_scan", 10.06, 19.0)
@@ -62,3 +62,33 @@ def test_a_reference_that_is_not_accepted_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setattr(LINEAR_SCAN.reference, "__module__", "wrong_scan")
     with pytest.raises(RuntimeError, match="not accepted"):
         times.timed(LINEAR_SCAN, 1, "quick")
+
+
+def test_the_part_on_programs_of_others_stays_and_is_replaced(monkeypatch, tmp_path):
+    monkeypatch.setattr(times, "PAGE", tmp_path / "page.md")
+    before = times.page([QUICK], 2, "")
+    with_part = waiting.recorded(
+        before, waiting.table([("one", "1, 2", "3, 4", "5, 6", "7, 8")], "")
+    )
+    times.PAGE.write_text(with_part, encoding="utf-8")
+    monkeypatch.setattr(times, "timed", lambda op, *_: Timed(op.name, 5.0, 6.0, "fed4321"))
+    with pytest.raises(Exit):
+        times.main(only="linear_step", record=True)
+    after = times.PAGE.read_text(encoding="utf-8")
+    assert "| one | 1, 2 | 3, 4 | 5, 6 | 7, 8 |" in after
+    assert times.read(after) == [Timed("linear_step", 5.0, 6.0, "fed4321")]
+    again = waiting.recorded(after, waiting.table([("two", "1, 1", "1, 1", "1, 1", "1, 1")], ""))
+    assert "| one |" not in again
+    assert again.count(times.WAITING) == 1
+    assert times.read(again) == times.read(after)
+
+
+@pytest.mark.long
+def test_a_user_waits_for_the_first_sentence_and_for_the_last(tmp_path):
+    cells = waiting.row("scipy", "causal_convolution_direct", "a direct convolution", tmp_path)
+    assert len(cells) == 5
+    assert all(0 < float(first) <= float(last) < 300 for first, last in _pairs(cells[1:]))
+
+
+def _pairs(cells):
+    return [cell.split(", ") for cell in cells]

@@ -29,6 +29,7 @@ from selftest import soak, stored
 
 LIMIT = 10.0  # seconds of wall time
 PAGE = Path("docs/judge_times.md")
+WAITING = "## Programs of others"  # the part of the page that `selftest.waiting` writes
 
 
 class Timed(NamedTuple):
@@ -123,7 +124,8 @@ def main(
     for line in lines(rows):
         typer.echo(line)
     if record:
-        PAGE.write_text(page([*rows, *_others(rows)], workers, note), encoding="utf-8")
+        text = page([*rows, *_others(rows)], workers, note) + _waiting()
+        PAGE.write_text(text, encoding="utf-8")
     raise typer.Exit(int(any(row.slow for row in rows)))
 
 
@@ -132,6 +134,13 @@ def _others(rows: list[Timed]) -> list[Timed]:
     known = {op.name for op in OPERATORS} - {row.operator for row in rows}
     kept = read(PAGE.read_text(encoding="utf-8")) if PAGE.is_file() else []
     return [row for row in kept if row.operator in known]
+
+
+def _waiting() -> str:
+    """The part of the page on programs of others, as it stands."""
+    text = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
+    _, heading, rest = text.partition(WAITING)
+    return f"\n{heading}{rest}" if heading else ""
 
 
 TEXT = """\
