@@ -19,7 +19,8 @@ from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.verdict import Verdict
 from refssm.domains import DISCRETE, Domain
 
-SHRINK_TRIES = 150  # a fixed number, so that machines agree
+SHRINK_TRIES = 120  # a fixed number, so that machines agree
+PLAIN_TRIES = 80  # beside them, of plain cases: these are tiny
 OTHER_TRIES = 60  # of a failure beside a worse one of the same check
 LISTED = 100  # choices below are from a list, in which all lower ones are tried; seeds are above
 FEW = 3  # of other choices, so many are tried
@@ -67,24 +68,28 @@ class Shrinking:
         """
         if self.verdict.died or any(self._fails(Sample(case)) for case in known):
             return
-        if self._tiny():
-            self._lower_knobs()
-        else:
+        if not self._tiny(alone=True):
             most, self.most = self.most, self.most - self.most // 4  # the rest is for sizes
             self._lower_choices()
             self.most = most
-            if self._tiny():
-                self._lower_knobs()
+            _ = self._tiny(alone=True) or self._plain() or self._tiny(alone=False)
+        self._lower_knobs()
         self._lower_sizes()
 
-    def _tiny(self) -> bool:
-        """Take the first tiny case that fails, with the same kinds of values or with plain ones;
-        False if none does."""
-        tiny = [*tiny_cases(self.case, self.between)]
-        alone = [case for case in tiny if max(case.batch.values(), default=1) == 1]
-        several = [case for case in tiny if max(case.batch.values(), default=1) > 1]
-        tried = chain(alone, plain_cases(self.case, self.between), several)
-        return any(self._fails(Sample(case)) for case in tried)
+    def _tiny(self, alone: bool) -> bool:
+        """Take the first tiny case that fails, of one member of the batch or of several; False if
+        none does."""
+        tiny = tiny_cases(self.case, self.between)
+        of = (case for case in tiny if (max(case.batch.values(), default=1) == 1) == alone)
+        return any(self._fails(Sample(case)) for case in of)
+
+    def _plain(self) -> bool:
+        """Take the first plain case that fails; these are not counted among the others."""
+        before, most = self.tries, self.most
+        self.most += PLAIN_TRIES
+        found = any(self._fails(Sample(case)) for case in plain_cases(self.case, self.between))
+        self.most = most + self.tries - before
+        return found
 
     def _lower_knobs(self) -> None:
         """Give each argument its simplest kind of values, if the failure stays."""
@@ -161,7 +166,8 @@ def plain_cases(case: Case, between: Mapping) -> Iterator[Case]:
     domains, alone = case.op.inputs, dict.fromkeys(case.batch, 1)
     first, *others = case.sizes
     kinds = dict.fromkeys(m for domain in domains.values() for m in domain.maps)
-    for length, texture, kind in product((1, 2), (*ENDS, ""), kinds):
+    of_one = product((1,), (*ENDS, ""), kinds)
+    for length, texture, kind in chain(of_one, product((2,), ("",), kinds)):
         sizes = {first: length, **dict.fromkeys(others, 1)}
         sizes = {d: int(max(n, between.get(d, (1, 1))[0])) for d, n in sizes.items()}
         knobs = {n: plain_knob(d, kind, texture, case.knobs[n].real) for n, d in domains.items()}

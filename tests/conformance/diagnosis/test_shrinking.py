@@ -10,10 +10,11 @@ from refssm.conformance.cases.drawing import cases
 from refssm.conformance.cases.sampling import Sample
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.sweep import sweep
-from refssm.conformance.diagnosis.shrinking import LISTED, SHRINK_TRIES, Shrinking
+from refssm.conformance.diagnosis.shrinking import LISTED, PLAIN_TRIES, SHRINK_TRIES, Shrinking
 from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.conformance.running.patience import OuterStop
 from refssm.scan import LINEAR_SCAN
+from refssm.selective_scan import SELECTIVE_SCAN
 
 SCANS = Drawing(cases(LINEAR_SCAN, "float32"))
 
@@ -74,6 +75,32 @@ def test_a_failure_shrinks_to_failures_of_the_same_kind_only():
         assert (found.verdict.verdict == "error") == (found.case.sizes["l"] < 3)
 
 
+def test_what_fails_at_the_end_of_a_domain_shrinks_to_one_step_there():
+    scans = Drawing(cases(SELECTIVE_SCAN, "float32"))
+
+    def underflows(case):  # a product of decays, which a long sequence or one strong decay makes 0
+        _, dt, A, *_ = case.arrays
+        return wrong("0") if (dt.sum(-1).max() * A.min()).real < -104 else Verdict("A")
+
+    for seed in range(3):
+        swept = sweep(scans, underflows, count=20, seed_=seed)
+        found = shrunk(swept, underflows).case
+        assert {*found.sizes.values(), *found.batch.values()} == {1}
+        assert underflows(found).grade == "F"
+
+
+def test_a_case_of_another_type_that_fails_in_the_same_way_is_taken_at_once():
+    def long(case):
+        return wrong("long") if case.sizes["l"] > 30 else Verdict("A")
+
+    swept = sweep(SCANS, long, count=10, seed_=1)
+    known = smallest(long).case
+    failure = swept.failures[0]
+    shrinking = Shrinking(long, failure.sample, failure.smallest)
+    shrinking.shrink([known])
+    assert (shrinking.case, shrinking.tries) == (known, 1)
+
+
 def test_shrinking_ends_in_time():
     calls = []
 
@@ -102,12 +129,13 @@ def test_shrinking_tries_at_most_so_many_cases():
     found = smallest(
         lambda case: wrong("large") if case.seed > 99 else Verdict("A"), tick=ticks.append
     )
-    assert 0 < found.tries <= SHRINK_TRIES
+    assert 0 < found.tries <= SHRINK_TRIES + PLAIN_TRIES
     assert ticks == [*range(1, found.tries + 1)]
 
 
 def test_shrinking_tries_as_many_cases_on_a_slow_machine_as_on_a_fast_one(monkeypatch):
-    monkeypatch.setattr("refssm.conformance.diagnosis.shrinking.SHRINK_TRIES", 10)
+    for name, tries in (("SHRINK_TRIES", 10), ("PLAIN_TRIES", 5)):
+        monkeypatch.setattr(f"refssm.conformance.diagnosis.shrinking.{name}", tries)
     tried, ends, ticks = [], [], []
     for pause in (0, 0.02):
         failed, after = [], []
@@ -123,7 +151,7 @@ def test_shrinking_tries_as_many_cases_on_a_slow_machine_as_on_a_fast_one(monkey
 
         ends.append(str(smallest(judge_case, count=20, tick=ticks.append).case))
         tried.append(after)
-    assert max(ticks) == 10
+    assert max(ticks) == 10 + 5
     assert tried[0] == tried[1]
     assert ends[0] == ends[1]
 

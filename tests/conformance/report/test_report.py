@@ -56,10 +56,16 @@ def test_without_a_cause_the_worst_entry_is_told():
 
 
 def test_wrong_comes_before_inaccurate_and_a_named_cause_before_others(capsys):
-    out = told([INACCURATE, WRONG, replace(NAMED, check="nan")], capsys)
+    out = told([INACCURATE, WRONG, replace(NAMED, check="batch")], capsys)
     order = re.findall(r"^FAIL linear_scan/(\w+)", out, re.MULTILINE)
-    assert order == ["nan", "value", "gradient"]
+    assert order == ["batch", "value", "gradient"]
     assert out.startswith("WRONG: linear_scan (my_ops.py): the carry")
+
+
+def test_what_is_wrong_of_values_comes_before_what_is_wrong_of_nan_even_if_that_is_named(capsys):
+    out = told([INACCURATE, replace(NAMED, check="nan"), WRONG], capsys)
+    order = re.findall(r"^FAIL linear_scan/(\w+)", out, re.MULTILINE)
+    assert order == ["value", "nan", "gradient"]
 
 
 def test_bits_are_told_of_an_inaccurate_result():
@@ -144,7 +150,7 @@ def test_another_failure_of_the_same_check_is_never_left_out(capsys):
 
 def test_a_terminal_says_how_many_checks_have_failed_so_far():
     class Bar:
-        seen = ()
+        seen, shown = (), True
 
         def tick(self, *what):
             self.seen += (what,)

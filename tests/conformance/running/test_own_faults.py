@@ -9,7 +9,7 @@ import pytest
 from judging import SCAN, judged, plugin, run, scan
 
 from refssm.conformance.checks.conduct import arguments
-from refssm.conformance.running import sweeping
+from refssm.conformance.running import explaining
 from refssm.conformance.running.first_calls import Probe
 from refssm.conformance.running.own_faults import HINT, KIND
 from refssm.conformance.spreading import processes
@@ -99,7 +99,7 @@ def test_a_fault_in_the_first_calls_is_the_error_of_that_function_alone(
 
 
 def test_a_fault_while_a_failure_is_explained_leaves_the_failure(monkeypatch):
-    monkeypatch.setattr(sweeping, "explain", planted)
+    monkeypatch.setattr(explaining, "explain", planted)
     (result,) = judged("linear_scan", lambda a, b: scan(a, b) + np.float32(1), "value",
                        types=("float32",))  # fmt: skip
     assert (result.verdict, result.grade) == ("wrong", "F")
