@@ -34,10 +34,12 @@ from refssm.conformance.gauges.gauge import Gauge, gauges, wide
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.planted import PlantedBug, bugs_of
 from refssm.conformance.planted.planting import Epsilon, instead
+from refssm.conformance.standard import Standard
 
 Answers = tuple[Outcome, Outcome]  # of a planted bug, in the call's type and in double
 NOT_DONE = {"scaled": "is not scaled", "normalised": "is not normalised"}
 NEARER = 2.0  # the bug then explains more than half of the error
+LEAST = 0.125  # what it changes in a call, at least: roundings differ between programs
 
 
 @cache
@@ -151,7 +153,7 @@ def misbehaving(check: Check, candidate: Candidate, case, heard: list[Episode]) 
     for d in bugs_in(op):
         if d.caught_by.split("[")[0] == check.name:
             other = copy(candidate)
-            other.worker, other.sliced = InProcess([d.found()]), False
+            other.worker, other.sliced = worker_of(d, candidate), False
             other.offer = other.worker.found[0]
             if _words(episode(check, other, case).verdict) == told:
                 found.append(d)
@@ -167,45 +169,88 @@ def _second(pair):
     return pair[1]
 
 
+class Computing:
+    """A worker whose kernels compute in the arithmetic of a standard that is finer than its type.
+
+    A planted bug must round as the judged kernel says that it does: in the arithmetic, and once
+    to the type. In a 16-bit type it would otherwise explain any kernel that rounds each step.
+    """
+
+    def __init__(self, worker: InProcess, standard: Standard):
+        self.worker, self.standard, self.found = worker, standard, worker.found
+
+    def call(self, name, arrays, statics, *, dtype="", **how) -> Outcome:
+        """Call the worker on the same numbers in the arithmetic's type, and round its outputs."""
+        del dtype
+        kind, computes = self.standard.type, self.standard.computes
+        finer = wide(arrays, np.finfo(computes.carrier).dtype)
+        came = self.worker.call(name, finer, statics, dtype=computes.name, **how)
+        rounded = (
+            kind.rounded(y, not np.iscomplexobj(y))
+            if isinstance(y, np.ndarray) and y.dtype.kind in "fc"
+            else y
+            for y in came.outputs
+        )
+        return replace(came, outputs=tuple(rounded))
+
+    def narrow(self, name, arrays, statics):
+        """The case as it is: a planted bug takes every case."""
+        return self.worker.narrow(name, arrays, statics)
+
+
+def worker_of(bug: PlantedBug, candidate: Candidate) -> InProcess | Computing:
+    """A worker that calls a planted bug in the arithmetic in which the candidate is judged."""
+    worker, standard = InProcess([bug.found()]), candidate.standard
+    finer = standard is not None and standard.computes.digits > standard.type.digits
+    return Computing(worker, standard) if finer else worker
+
+
 def distance(d: PlantedBug, candidate: Candidate, calls: list[SpokenCall], where) -> float | None:
     """The largest ratio between the bug's and the recorded outputs; None if it is excluded."""
     worst, raised, apart = 0.0, [], [(0.0, 0.0)]
-    worker = InProcess([d.found()])
+    worker = worker_of(d, candidate)
     for recorded in calls:
-        told = tuple(
-            outcome_of(worker, d.op, recorded, arguments, candidate)
-            for arguments in (recorded.arguments, wide(recorded.arguments, np.float64))
-        )
+        told = outcome_of(worker, d.op, recorded, candidate), in_double(d, recorded)
         call, answers = where(candidate, recorded, told)
         alike = _alike(d, candidate, call, answers)
         if not alike.ok:
             return None
-        if alike.grade != "-":
-            both = (answers[0], call.outcome)  # outputs that pass say nothing about a bug
-            if all(refused(candidate, call, came) for came in both):
-                apart.append(_apart(d, candidate, call, answers, alike))
-            worst = max(worst, alike.ratio)
-            raised.append(answers[0].status == "raised")
+        if alike.grade == "-":
+            continue
+        worst = max(worst, alike.ratio)
+        raised.append(answers[0].status == "raised")
+        if not refused(candidate, call, call.outcome):  # outputs that pass say nothing about a bug
+            continue
+        from_right, from_bug, effect = _apart(d, candidate, call, answers, alike)
+        if effect < LEAST * from_right:
+            return None  # the bug is not in this call, which fails
+        if refused(candidate, call, answers[0]):
+            apart.append((from_right, from_bug))
     from_right, from_bug = map(max, zip(*apart, strict=True))
     nearer = from_right > NEARER * from_bug
     # if all calls raised, the mistake may be any other one
     return worst if nearer and not all(raised) else None
 
 
-def _apart(d, candidate, call: SpokenCall, answers: Answers, alike: Verdict) -> tuple[float, float]:
-    """The distance of the outputs from the right ones and from the bug's, in units of K0."""
+def _apart(
+    d, candidate, call: SpokenCall, answers: Answers, alike: Verdict
+) -> tuple[float, float, float]:
+    """How far the outputs are from the right ones, and the bug's from the outputs and the right
+    ones, in units of K0."""
     theirs, right = call.outcome, expected(candidate, call)
     conduct = theirs.status != "ok" or theirs.changed or theirs.aliased
     if conduct or _between_calls(d):
-        return np.inf, 0.0  # no distance is defined
+        return np.inf, 0.0, np.inf  # no distance is defined
     if candidate.op.contract.basis_free and not call.vjp:  # single entries have no distance
-        return graded(candidate, call, theirs.outputs, right).ratio, alike.ratio
-    from_right = _far(theirs.outputs, [g.value for g in right], right)
+        return graded(candidate, call, theirs.outputs, right).ratio, alike.ratio, np.inf
+    values = [g.value for g in right]
+    from_right = _far(theirs.outputs, values, right)
     unreal = all(complex_for_real(came, right) for came in (theirs, answers[0]))
     if unreal or not np.isfinite(from_right):
-        return np.inf, 0.0  # types, shapes, or places of NaN and infinity, differ
+        return np.inf, 0.0, np.inf  # types, shapes, or places of NaN and infinity, differ
     bugs = [came.outputs for came in answers if came.status == "ok"]
-    return from_right, min(_far(theirs.outputs, outputs, right) for outputs in bugs)
+    from_bug = min(_far(theirs.outputs, outputs, right) for outputs in bugs)
+    return from_right, from_bug, max(_far(outputs, values, right) for outputs in bugs)
 
 
 def _far(outputs, values, right: tuple[Gauge, ...]) -> float:
@@ -222,11 +267,20 @@ def _far(outputs, values, right: tuple[Gauge, ...]) -> float:
     return far
 
 
-def outcome_of(worker, name, call: SpokenCall, arguments, candidate) -> Outcome:
-    """The outcome of a recorded call in another implementation, with these arguments."""
+def outcome_of(worker, name, call: SpokenCall, candidate) -> Outcome:
+    """The outcome of a recorded call in another implementation."""
     dtype = candidate.standard.type.name if candidate.standard else ""
-    how = {"vjp": call.vjp, "view": call.view, "after": call.after}
-    return worker.call(name, arguments, call.statics, dtype=dtype, **how)
+    return worker.call(name, call.arguments, call.statics, dtype=dtype, **_how(call))
+
+
+def in_double(bug: PlantedBug, call: SpokenCall) -> Outcome:
+    """The outcome of a recorded call in a planted bug, on the same numbers in double precision."""
+    arguments = wide(call.arguments, np.float64)
+    return InProcess([bug.found()]).call(bug.op, arguments, call.statics, **_how(call))
+
+
+def _how(call: SpokenCall) -> dict:
+    return {"vjp": call.vjp, "view": call.view, "after": call.after}
 
 
 def _alike(d: PlantedBug, candidate: Candidate, call: SpokenCall, answers: Answers) -> Verdict:
