@@ -9,6 +9,7 @@ from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.standard import Standard
 
 BLOCK = 8  # block lengths must be multiples of this
+SEVERAL = 3  # cases, and entries of an axis, that show which ones are wrong
 FEW = 4  # at least so many wrong entries are needed to see a pattern
 
 
@@ -158,7 +159,9 @@ def _channel(wrong: list[Wrong], name: str) -> str:
     """Text if the wrong positions along one axis follow one pattern in every case; else ""."""
     axes = [w.dims.index(name) - len(w.dims) for w in wrong]
     along = [_along(w, axis) for w, axis in zip(wrong, axes, strict=True)]
-    if len(along) < 2 or any(a.size < 2 or a.all() for a in along):
+    if len(along) < SEVERAL or any(a.size < 2 or a.all() for a in along):
+        return ""
+    if max(a.size for a in along) < SEVERAL:  # of two entries one is wrong by chance
         return ""
     if not all(_judged(w, axis).all() for w, axis in zip(wrong, axes, strict=True)):
         return ""  # where NaN is right an entry shows nothing

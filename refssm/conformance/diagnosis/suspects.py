@@ -39,6 +39,7 @@ from refssm.conformance.standard import Standard
 Answers = tuple[Outcome, Outcome]  # of a planted bug, in the call's type and in double
 NOT_DONE = {"scaled": "is not scaled", "normalised": "is not normalised"}
 NEARER = 2.0  # the bug then explains more than half of the error
+COVERED = 0.9  # of the entries that overflow: chunks of another length begin elsewhere
 LEAST = 0.125  # what it changes in a call, at least: roundings differ between programs
 
 
@@ -118,6 +119,25 @@ def where_finite(
         return replace(o, outputs=tuple(np.where(k, y, g.astype(y.dtype)) for k, y, g in each))
 
     return replace(call, outcome=patched(theirs)), (patched(own), patched(wider))
+
+
+def _overflows(candidate: Candidate, call: SpokenCall, outcome: Outcome) -> bool:
+    """True if an entry is not finite where the right one is."""
+    return any(bad.any() for bad in _overflowed(candidate, call, outcome))
+
+
+def _overflow_there(candidate: Candidate, call: SpokenCall, own: Outcome) -> bool:
+    """True if the bug overflows where the outputs do, but for a few entries."""
+    theirs = _overflowed(candidate, call, call.outcome)
+    bugs = _overflowed(candidate, call, own)
+    both = sum(int((one & other).sum()) for one, other in zip(theirs, bugs, strict=True))
+    return both >= COVERED * sum(int(bad.sum()) for bad in theirs)
+
+
+def _overflowed(candidate: Candidate, call: SpokenCall, outcome: Outcome) -> list[np.ndarray]:
+    """By output, the entries that are not finite and should be."""
+    each = zip(outcome.outputs, expected(candidate, call), strict=False)
+    return [~np.isfinite(y) & np.isfinite(g.value) for y, g in each if y.shape == g.value.shape]
 
 
 def answering_alike(
@@ -219,6 +239,10 @@ def distance(d: PlantedBug, candidate: Candidate, calls: list[SpokenCall], where
             continue
         worst = max(worst, alike.ratio)
         raised.append(answers[0].status == "raised")
+        if where is where_finite and _overflows(candidate, recorded, recorded.outcome):
+            if not _overflow_there(candidate, recorded, told[0]):
+                return None
+            apart.append((np.inf, 0.0))
         if not refused(candidate, call, call.outcome):  # outputs that pass say nothing about a bug
             continue
         from_right, from_bug, effect = _apart(d, candidate, call, answers, alike)
