@@ -130,7 +130,8 @@ def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) ->
         return ""
     large = [w for w in wrong if w.bad.size >= FEW]
     spread = [w for w in large if (w.error > 0).mean() > 0.5]
-    if 2 * len(spread) <= len(large):  # results of small integers and subnormals may be exact
+    exact = 2 * len(spread) <= len(large)  # results of small integers and subnormals may be
+    if exact and not standard.type.double:  # of which single precision gives many
         return ""
     if not _of_either_sign(wrong):
         return ""
@@ -150,7 +151,7 @@ def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) ->
             return _unless_grown(told, check, candidate, calls)
         # a running sum of the largest array loses as many roundings as it has terms
         terms = max((a.size for arguments, _, _ in calls for a in arguments), default=1)
-        few = max(finer * standard.room, standard.u * terms) < units < kind.u
+        few = not exact and max(finer * standard.room, standard.u * terms) < units < kind.u
         if few and all(min(w.bad.mean(), _early(w).mean()) > 0.5 for w in spread):
             bits = int(-np.log2(units))
             told = f"only {bits} bits right in most entries: too few for rounding, more than"

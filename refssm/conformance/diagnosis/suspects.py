@@ -9,7 +9,7 @@ program are about as far from both.
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -149,6 +149,8 @@ def answering_alike(
     """
     op, vjp = candidate.op, check.rule.of_gradient
     known = list(among) or [d for d in bugs_in(op) if d.of_gradient == vjp]
+    if check.rule.between_calls and always_wrong(candidate, heard[0]):
+        return []  # it is wrong without another call, too
     answered = all(call.outcome.status == "ok" for e in heard for call in e.calls)
     # a bug with random errors resembles any error of its size; others answer equal calls alike
     if answered or not check.rule.between_calls:
@@ -161,6 +163,14 @@ def answering_alike(
     return [d for d, ratio in sorted(((d, r) for d, r in told if r is not None), key=_second)]
 
 
+def always_wrong(candidate: Candidate, e: Episode) -> bool:
+    """True if each call that follows no other one, on contiguous arrays, gave wrong values."""
+    calls = [call for call in e.calls if not call.view and call.after is None]
+    calls = [call for call in calls if gave_arrays(call.outcome)]
+    values = [replace(call.outcome, changed=(), aliased=()) for call in calls]
+    return bool(calls) and all(map(partial(refused, candidate), calls, values))
+
+
 def _between_calls(bug: PlantedBug) -> bool:
     """True if the bug's results change between calls."""
     return rule_named(bug.caught_by.partition("[")[0]).between_calls
@@ -169,6 +179,8 @@ def _between_calls(bug: PlantedBug) -> bool:
 def misbehaving(check: Check, candidate: Candidate, case, heard: list[Episode]) -> list[PlantedBug]:
     """The planted bugs that this check finds with the same message, numbers aside."""
     op, told = candidate.op, _words(heard[0].verdict)
+    if always_wrong(candidate, heard[0]):
+        return []  # of values, and not of what this check looks at
     found = []
     for d in bugs_in(op):
         if d.caught_by.split("[")[0] == check.name:
@@ -233,6 +245,9 @@ def distance(d: PlantedBug, candidate: Candidate, calls: list[SpokenCall], where
         told = outcome_of(worker, d.op, recorded, candidate), in_double(d, recorded)
         call, answers = where(candidate, recorded, told)
         alike = _alike(d, candidate, call, answers)
+        failing = [refused(candidate, call, came) for came in (call.outcome, answers[0])]
+        if not any(failing) and where is everywhere:
+            continue  # both are right: they may differ where grade N allows it
         if not alike.ok:
             return None
         if alike.grade == "-":
@@ -243,12 +258,12 @@ def distance(d: PlantedBug, candidate: Candidate, calls: list[SpokenCall], where
             if not _overflow_there(candidate, recorded, told[0]):
                 return None
             apart.append((np.inf, 0.0))
-        if not refused(candidate, call, call.outcome):  # outputs that pass say nothing about a bug
+        if not failing[0]:  # outputs that pass say nothing about a bug
             continue
         from_right, from_bug, effect = _apart(d, candidate, call, answers, alike)
         if effect < LEAST * from_right:
             return None  # the bug is not in this call, which fails
-        if refused(candidate, call, answers[0]):
+        if failing[1]:
             apart.append((from_right, from_bug))
     from_right, from_bug = map(max, zip(*apart, strict=True))
     nearer = from_right > NEARER * from_bug
