@@ -19,6 +19,7 @@ from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.one_call import InProcess, Outcome
 from refssm.conformance.checks.checks import Check, rule_named
+from refssm.conformance.diagnosis.place import Wrong
 from refssm.conformance.diagnosis.transcript import (
     OTHER,
     Episode,
@@ -34,7 +35,7 @@ from refssm.conformance.gauges.gauge import Gauge, gauges, wide
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.planted import PlantedBug, bugs_of
 from refssm.conformance.planted.planting import Epsilon, instead
-from refssm.conformance.standard import Standard
+from refssm.conformance.standard import C, Standard
 
 Answers = tuple[Outcome, Outcome]  # of a planted bug, in the call's type and in double
 NOT_DONE = {"scaled": "is not scaled", "normalised": "is not normalised"}
@@ -239,19 +240,21 @@ def worker_of(bug: PlantedBug, candidate: Candidate) -> InProcess | Computing:
 
 def distance(d: PlantedBug, candidate: Candidate, calls: list[SpokenCall], where) -> float | None:
     """The largest ratio between the bug's and the recorded outputs; None if it is excluded."""
-    worst, raised, apart = 0.0, [], [(0.0, 0.0)]
+    worst, raised, apart, absent = 0.0, [], [(0.0, 0.0)], np.zeros(2, int)
     worker = worker_of(d, candidate)
     for recorded in calls:
         told = outcome_of(worker, d.op, recorded, candidate), in_double(d, recorded)
         call, answers = where(candidate, recorded, told)
         alike = _alike(d, candidate, call, answers)
-        failing = [refused(candidate, call, came) for came in (call.outcome, answers[0])]
-        if not any(failing) and where is everywhere:
-            continue  # both are right: they may differ where grade N allows it
+        both = (call.outcome, answers[0])
         if not alike.ok:
+            if where is everywhere and not any(map(partial(refused, candidate, call), both)):
+                continue  # both are right: they may differ where grade N allows it
             return None
         if alike.grade == "-":
             continue
+        failing = [refused(candidate, call, came) for came in both]
+        absent += _absent(candidate, call, answers[0]) if failing[1] else 0
         worst = max(worst, alike.ratio)
         raised.append(answers[0].status == "raised")
         if where is where_finite and _overflows(candidate, recorded, recorded.outcome):
@@ -266,9 +269,27 @@ def distance(d: PlantedBug, candidate: Candidate, calls: list[SpokenCall], where
         if failing[1]:
             apart.append((from_right, from_bug))
     from_right, from_bug = map(max, zip(*apart, strict=True))
-    nearer = from_right > NEARER * from_bug
+    nearer = from_right > NEARER * from_bug and 2 * absent[1] <= absent[0]
     # if all calls raised, the mistake may be any other one
     return worst if nearer and not all(raised) else None
+
+
+def _absent(candidate: Candidate, call: SpokenCall, own: Outcome) -> np.ndarray:
+    """How many entries the bug makes grossly wrong, and at how many of them the outputs are right.
+
+    A cut-off below −15 is no log(1 + e^v), which has lost digits from −3 on.
+    """
+    found, basis_free = np.zeros(2, int), candidate.op.contract.basis_free and not call.vjp
+    if candidate.standard is None or basis_free or own.status != "ok":
+        return found
+    for y, s, gauge in zip(
+        call.outcome.outputs, own.outputs, expected(candidate, call), strict=False
+    ):
+        if np.shape(y) == np.shape(s) == gauge.value.shape and y.dtype.kind in "fc":
+            bad, theirs = (Wrong(x, gauge, candidate.standard, "", ()) for x in (s, y))
+            gross = bad.bad & (bad.error > C * bad.allowed(bad.want))
+            found += int(gross.sum()), int((gross & ~theirs.bad).sum())
+    return found
 
 
 def _apart(

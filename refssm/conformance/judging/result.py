@@ -152,6 +152,14 @@ class Result:
         return told
 
     @property
+    def of_pattern(self) -> bool:
+        """True if the cause is only what wrong entries have in common, and no program gave them."""
+        said = (THIS_BUG, THESE_BUGS, SO_CHANGED)
+        return (
+            bool(self.cause) and not self.convention and all(w not in self.looks_like for w in said)
+        )
+
+    @property
     def failed(self) -> bool:
         """True if this line makes the exit code 1."""
         return self.verdict in (*FAILURES, THIN) and not (self.known or self.tolerated)
