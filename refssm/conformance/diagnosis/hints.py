@@ -15,6 +15,7 @@ from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, Case, ordinary_
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.roughness import is_rough, of_single
 from refssm.conformance.gauges import gauge
+from refssm.conformance.judging.result import RIGHT_IN
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.number_types import NUMBER_TYPES, TF32, judged_type
 from refssm.conformance.standard import Standard
@@ -85,10 +86,10 @@ def in_wider(check, candidate, arrays, statics, accepted, verdict) -> str:
     if again.ok and verdict.verdict == "inaccurate":
         digits = NUMBER_TYPES[check.dtype].digits, int(verdict.bits)  # of sums that cancel: fewer
         if any(is_rough(candidate, [(arrays, statics, False)], d) for d in digits):
-            return f"right in {kind}: these are rounding errors, the formula is right"
-        return f"right in {kind}: {check.dtype} has too few digits for it, or {PATH}"
+            return f"{RIGHT_IN}{kind}: these are rounding errors, the formula is right"
+        return f"{RIGHT_IN}{kind}: {check.dtype} has too few digits for it, or {PATH}"
     if again.ok:
-        return f"right in {kind}: {check.dtype} has too few digits or too small a range, or {PATH}"
+        return f"{RIGHT_IN}{kind}: {check.dtype} has too few digits or too small a range, or {PATH}"
     if np.isfinite(again.bits) and again.bits - verdict.bits >= MORE_BITS:
         return f"{int(again.bits)} bits right in {kind}: lost digits, not a wrong formula"
     special = "NaN" in verdict.kind  # where it comes from is not known

@@ -12,6 +12,7 @@ from refssm.conformance.diagnosis.place import FEW, Wrong, leading, place_of
 from refssm.conformance.diagnosis.roughness import is_rough, loses_alike, of_single
 from refssm.conformance.diagnosis.suspects import expected
 from refssm.conformance.diagnosis.transcript import Episode, SpokenCall, key_of_call
+from refssm.conformance.judging.result import GROWN
 from refssm.conformance.judging.verdict import WRITTEN
 from refssm.conformance.number_types import NUMBER_TYPES, TF32, NumberType
 from refssm.conformance.standard import Standard
@@ -179,7 +180,7 @@ def _unless_grown(told: str, check: Check, candidate: Candidate, calls) -> str:
     case passes, where arithmetic of few bits would show as elsewhere.
     """
     if other := loses_alike(candidate, calls):
-        return f"as many digits are lost in {other}: roundings that grow, as where terms cancel"
+        return f"{GROWN} {other}: roundings that grow, as where terms cancel"
     case = ordinary_case(candidate.op, check.dtype, between=candidate.between)
     try:
         right = check.judge_case(candidate, case).ok

@@ -41,6 +41,7 @@ Answers = tuple[Outcome, Outcome]  # of a planted bug, in the call's type and in
 NOT_DONE = {"scaled": "is not scaled", "normalised": "is not normalised"}
 NEARER = 2.0  # the bug then explains more than half of the error
 COVERED = 0.9  # of the entries that overflow: chunks of another length begin elsewhere
+AFRESH = 3  # calls; of a bug that comes and goes, one of them is right
 LEAST = 0.125  # what it changes in a call, at least: roundings differ between programs
 
 
@@ -165,11 +166,33 @@ def answering_alike(
 
 
 def always_wrong(candidate: Candidate, e: Episode) -> bool:
-    """True if each call that follows no other one, on contiguous arrays, gave wrong values."""
-    calls = [call for call in e.calls if not call.view and call.after is None]
-    calls = [call for call in calls if gave_arrays(call.outcome)]
-    values = [replace(call.outcome, changed=(), aliased=()) for call in calls]
-    return bool(calls) and all(map(partial(refused, candidate), calls, values))
+    """True if the values of a refused call are wrong whenever the function gets its arguments.
+
+    They come contiguous, and after a call with other numbers: what was kept is then of no use.
+    """
+    bad = (call for call in e.calls if gave_arrays(call.outcome))
+    call = next((c for c in bad if refused(candidate, c, _values(c.outcome))), None)
+    return call is not None and all(_wrong_afresh(candidate, call) for _ in range(AFRESH))
+
+
+def _values(outcome: Outcome) -> Outcome:
+    return replace(outcome, changed=(), aliased=())
+
+
+def _wrong_afresh(candidate: Candidate, call: SpokenCall) -> bool:
+    """True if the call is refused after another one."""
+    outcomes = [
+        candidate.outcome(arguments, call.statics, vjp=call.vjp)
+        for arguments in (_other_numbers(call.arguments), call.arguments)
+    ]
+    return refused(candidate, replace(call, view="", after=None), _values(outcomes[1]))
+
+
+def _other_numbers(arguments) -> list[np.ndarray]:
+    return [
+        a if a.dtype.kind in "bi" else np.where(a == 0, a.dtype.type(0.25), a / 2).astype(a.dtype)
+        for a in arguments
+    ]
 
 
 def _between_calls(bug: PlantedBug) -> bool:
