@@ -182,7 +182,10 @@ def _counts(results) -> str:
 
 
 # of the sentences of `judging` about the worst entry
-WORST = re.compile(r"worst (?P<place>[^:]+): got (?P<got>\S+)(?: \(\w+\))?, want (?P<want>[^\s;]+)")
+WORST = re.compile(
+    r"worst (?P<place>[^:]+): got (?P<got>\S+)(?: \(\w+\))?, "
+    r"(?:want|the other call gave) (?P<want>[^\s;]+)"
+)
 
 
 def headline(result: Result, where: str = "") -> str:
