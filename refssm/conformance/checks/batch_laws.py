@@ -1,5 +1,7 @@
 """Laws of batches: each member alone, and groups in another order."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from refssm.conformance.calling.candidate import Candidate
@@ -30,9 +32,9 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
         pick = (*(slice(None),) * axis, slice(i, i + 1))
         for j, (y, g) in enumerate(zip(ys, gauged, strict=True)):
             inside = g.moved(lambda a, pick=pick: a[pick])
-            verdicts.append(
-                candidate.grader.agree(arrays, y[pick], alone[j], bounds[j], inside, output=j)
-            )
+            told = candidate.grader.agree(arrays, y[pick], alone[j], bounds[j], inside, output=j)
+            member = f"{op.batch_names[axis]}={i} alone: " if told.message else ""
+            verdicts.append(replace(told, message=f"{member}{told.message}"))
     return worst_of(verdicts)
 
 

@@ -120,7 +120,8 @@ def scaling(candidate: Candidate, case: Case) -> Verdict:
             elif _of_logarithms(candidate, arrays, statics, ys, group, j, (power, *FAR)):
                 told = Verdict("A", notes=(OF_LOGARITHMS,))
             else:
-                return inexact(op, others[j], _wanted(ys[j], power), f"inputs times 2^{power}: ", j)
+                what = f"inputs times 2^{power}: "
+                return inexact(op, others[j], _wanted(ys[j], power), what, j, largest=True)
             verdicts.append(told)
     return worst_of(verdicts)
 

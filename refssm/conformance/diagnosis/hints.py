@@ -15,6 +15,7 @@ from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, Case, ordinary_
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.roughness import is_rough, of_single
 from refssm.conformance.gauges import gauge
+from refssm.conformance.judging.result import RIGHT_IN
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.number_types import NUMBER_TYPES, TF32, judged_type
 from refssm.conformance.standard import Standard
@@ -37,8 +38,10 @@ SPREAD = (
     "NaN of `{}` reaches entries that do not depend on it, and a number in its place does not: so "
     "does a product with a matrix that has zeros there, because 0 times NaN is NaN"
 )
+SPARED = 6  # bits that one rounding may be below the bound
 INSTEAD = (1.0, 0.5, -0.25, 0.75, -1.0)  # numbers in place of NaN: no state grows much by them
 AS_WRONG = ": the formula is wrong, this is not rounding"
+PATH = "takes another path"
 MORE_BITS = 10  # of 29 more bits in double precision: cancellation loses some of them
 
 
@@ -83,10 +86,10 @@ def in_wider(check, candidate, arrays, statics, accepted, verdict) -> str:
     if again.ok and verdict.verdict == "inaccurate":
         digits = NUMBER_TYPES[check.dtype].digits, int(verdict.bits)  # of sums that cancel: fewer
         if any(is_rough(candidate, [(arrays, statics, False)], d) for d in digits):
-            return f"right in {kind}: these are rounding errors, the formula is right"
-        return f"right in {kind}: {check.dtype} has too few digits for it, or takes another path"
+            return f"{RIGHT_IN}{kind}: these are rounding errors, the formula is right"
+        return f"{RIGHT_IN}{kind}: {check.dtype} has too few digits for it, or {PATH}"
     if again.ok:
-        return f"right in {kind}: {check.dtype} has too few digits or too small a range for it"
+        return f"{RIGHT_IN}{kind}: {check.dtype} has too few digits or too small a range, or {PATH}"
     if np.isfinite(again.bits) and again.bits - verdict.bits >= MORE_BITS:
         return f"{int(again.bits)} bits right in {kind}: lost digits, not a wrong formula"
     special = "NaN" in verdict.kind  # where it comes from is not known
@@ -143,7 +146,11 @@ def _rounds_in(wider: Candidate, arrays, statics, bits: float) -> bool:
     coarser = [NUMBER_TYPES["float32"].digits, TF32.digits, NUMBER_TYPES["bfloat16"].digits]
     # a type whose digits are fewer than those that are right is not used
     digits = [standard.type.digits, *(d for d in coarser if d > bits or d == coarser[0])]
-    return any(is_rough(wider, [(arrays, statics, False)], d) for d in digits)
+    calls = [(arrays, statics, False)]
+    # unless it rounds but once in a while, as a carry: many bounds are above one rounding
+    rarely = [d for d in coarser if d <= bits < d + SPARED]
+    rough = (is_rough(wider, calls, d) and is_rough(wider, calls, d, 1.0) for d in rarely)
+    return any(is_rough(wider, calls, d) for d in digits) or any(rough)
 
 
 def _single_inside(wider: Candidate, kind: str) -> bool:

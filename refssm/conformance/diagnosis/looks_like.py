@@ -26,7 +26,7 @@ import numpy as np
 from refssm._declaration.adapted import adapters_of
 from refssm._declaration.arguments import several
 from refssm.conformance.calling.candidate import Broken, Candidate
-from refssm.conformance.calling.one_call import Declined, InProcess
+from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.limits import may_hold
 from refssm.conformance.checks.checks import Check
@@ -37,9 +37,11 @@ from refssm.conformance.diagnosis.suspects import (
     bugs_in,
     distance,
     everywhere,
+    in_double,
     misbehaving,
     outcome_of,
     where_finite,
+    worker_of,
 )
 from refssm.conformance.diagnosis.transcript import (
     CASES,
@@ -52,7 +54,6 @@ from refssm.conformance.diagnosis.transcript import (
     overflowed,
     refused,
 )
-from refssm.conformance.gauges.gauge import wide
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.result import SO_CHANGED, THESE_BUGS, THIS_BUG
 from refssm.conformance.planted import PlantedBug
@@ -211,13 +212,12 @@ def _nearest(bug: PlantedBug, candidate: Candidate, call: SpokenCall) -> float:
     """The ε with which the bug's outputs are nearest to the recorded ones; 0 if none is nearer."""
     from scipy.optimize import minimize_scalar  # a sixth of the imports of every process
 
-    arguments = wide(call.arguments, np.float64)
     right = [g.value for g in expected(candidate, call)]
 
     def apart(exponent) -> float:
         """The mean distance from the bug's outputs over that from the right ones, at most 1."""
         other = replace(bug, wrong=bug.wrong.at(10.0**exponent))
-        outputs = outcome_of(InProcess([other.found()]), bug.op, call, arguments, candidate).outputs
+        outputs = in_double(other, call).outputs
         if [np.shape(y) for y in outputs] != [y.shape for y in right]:
             return 1.0
         each = zip(call.outcome.outputs, outputs, right, strict=True)
@@ -356,8 +356,8 @@ def _gave_axes(call: SpokenCall) -> bool:
 
 def _in_their_basis(d: PlantedBug, candidate: Candidate, calls: list[SpokenCall]) -> bool:
     """True if the bug is refused in every call, and gives these outputs in their basis."""
-    worker = InProcess([d.found()])
-    owns = ((call, outcome_of(worker, d.op, call, call.arguments, candidate)) for call in calls)
+    worker = worker_of(d, candidate)
+    owns = ((call, outcome_of(worker, d.op, call, candidate)) for call in calls)
     if not all(refused(candidate, call, own) for call, own in owns):
         return False
     return any(

@@ -12,8 +12,9 @@ from refssm.conformance.diagnosis.place import FEW, Wrong, leading, place_of
 from refssm.conformance.diagnosis.roughness import is_rough, loses_alike, of_single
 from refssm.conformance.diagnosis.suspects import expected
 from refssm.conformance.diagnosis.transcript import Episode, SpokenCall, key_of_call
+from refssm.conformance.judging.result import GROWN
 from refssm.conformance.judging.verdict import WRITTEN
-from refssm.conformance.number_types import NUMBER_TYPES, TF32
+from refssm.conformance.number_types import NUMBER_TYPES, TF32, NumberType
 from refssm.conformance.standard import Standard
 
 CHANGING = (
@@ -21,6 +22,7 @@ CHANGING = (
     "wrote, or on the order of threads"
 )
 MEASURED, SEVERAL = 4.0, 3
+CASES = 2  # failing cases, at least, for a sentence on what they have in common
 SIMPLE = {2: "twice", 0.5: "half", -1: "minus", 1j: "i times", -1j: "−i times", 0: "0 instead of"}
 
 
@@ -32,14 +34,19 @@ def shared_pattern(check: Check, candidate: Candidate, heard: list[Episode]) -> 
         return ""
     if candidate.op.contract.basis_free and not check.rule.of_gradient:
         return _single_of_basis(check, candidate, heard)
-    wrong = [told for e in heard if not e.verdict.ok for told in _wrong(check, candidate, e)]
-    if not wrong:
+    op, vjp = candidate.op, check.rule.of_gradient
+    failing = [_outputs(check, candidate, e) for e in heard if not e.verdict.ok]
+    failing = [bad for seen in failing if (bad := [w for w in seen if w.bad.any()])]
+    if len(failing) < CASES:  # one case shows nothing that others have in common with it
         return ""
+    wrong = [w for seen in failing for w in seen]
+    passing = (e for e in heard if e.verdict.ok and e.verdict.grade != "-")
+    right = [w for e in passing for w in _outputs(check, candidate, e)]
     graded = isinstance(check.rule, Graded)
-    told = _constant(wrong, _all_of(wrong, candidate.op, check.rule.of_gradient)) or (
+    told = _constant(wrong, right, _all_of(wrong, op, vjp)) or (
         _precision(wrong, check, candidate, _failing(heard, check)) if graded else ""
     )
-    return told or place_of(wrong, candidate.op, check.rule.of_gradient)
+    return told or place_of(wrong, right, op, vjp)
 
 
 def _single_of_basis(check: Check, candidate: Candidate, heard: list[Episode]) -> str:
@@ -70,8 +77,8 @@ def _failing(heard: list[Episode], check: Check) -> list[tuple]:
     return [(call.arguments, call.statics, call.vjp) for call in own[:FEW]]
 
 
-def _wrong(check: Check, candidate: Candidate, e: Episode) -> list[Wrong]:
-    """The outputs of a case that have wrong entries."""
+def _outputs(check: Check, candidate: Candidate, e: Episode) -> list[Wrong]:
+    """The outputs of a case, each with its wrong entries, if any."""
     op, standard = candidate.op, candidate.standard or Standard.of(check.dtype)
     vjp, found = check.rule.of_gradient, []
     for call in e.calls:
@@ -80,8 +87,7 @@ def _wrong(check: Check, candidate: Candidate, e: Episode) -> list[Wrong]:
         told = zip(call.outcome.outputs, expected(candidate, call), *_named(op, vjp), strict=False)
         for y, gauge, name, dims in told:
             if isinstance(y, np.ndarray) and y.shape == gauge.value.shape and y.ndim:
-                seen = Wrong(y, gauge, standard, name, dims)
-                found += [seen] * bool(seen.bad.any())
+                found.append(Wrong(y, gauge, standard, name, dims))
     return found
 
 
@@ -125,7 +131,8 @@ def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) ->
         return ""
     large = [w for w in wrong if w.bad.size >= FEW]
     spread = [w for w in large if (w.error > 0).mean() > 0.5]
-    if 2 * len(spread) <= len(large):  # results of small integers and subnormals may be exact
+    exact = 2 * len(spread) <= len(large)  # results of small integers and subnormals may be
+    if exact and not standard.type.double:  # of which single precision gives many
         return ""
     if not _of_either_sign(wrong):
         return ""
@@ -134,22 +141,38 @@ def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) ->
     coarser = [NUMBER_TYPES["float32"], TF32, NUMBER_TYPES["bfloat16"]]
     finer = standard.u
     for kind in (k for k in coarser if k.u > standard.u):
-        name = "TF32 or float16" if kind is TF32 else kind.name
         least = kind.u / standard.room ** (2 if finer == standard.u else 1)
         if least <= units <= MEASURED * kind.u:
-            if not is_rough(candidate, calls, kind.digits):
+            # one rounded number among others errs by less than the bound of its arithmetic
+            fewer = [k for k in coarser if k.u >= kind.u]
+            rounded = (k for k in fewer if _rounded_to(k.digits, candidate, calls))
+            if (kind := next(rounded, None)) is None:
                 return ""
-            told = f"errors as large as those of {name} ({kind.digits} bits) in some step"
+            told = f"errors as large as those of {_name(kind)} ({kind.digits} bits) in some step"
             return _unless_grown(told, check, candidate, calls)
         # a running sum of the largest array loses as many roundings as it has terms
         terms = max((a.size for arguments, _, _ in calls for a in arguments), default=1)
-        few = max(finer * standard.room, standard.u * terms) < units < kind.u
+        few = not exact and max(finer * standard.room, standard.u * terms) < units < kind.u
         if few and all(min(w.bad.mean(), _early(w).mean()) > 0.5 for w in spread):
             bits = int(-np.log2(units))
-            told = f"only {bits} bits right in most entries: too few for rounding, more than {name}"
+            told = f"only {bits} bits right in most entries: too few for rounding, more than"
+            told += f" {_name(kind)}"
             return _unless_grown(told, check, candidate, calls)
         finer = kind.u
     return ""
+
+
+def _name(kind: NumberType) -> str:
+    return "TF32 or float16" if kind is TF32 else kind.name
+
+
+def _rounded_to(digits: int, candidate: Candidate, calls) -> bool:
+    """True if the errors of these calls are others a few roundings away, and one rounding away.
+
+    The error of a formula with products over many steps changes as much in many roundings, not in
+    one; nor does a rounding to fewer bits.
+    """
+    return is_rough(candidate, calls, digits) and is_rough(candidate, calls, digits, roundings=1.0)
 
 
 def _unless_grown(told: str, check: Check, candidate: Candidate, calls) -> str:
@@ -157,7 +180,7 @@ def _unless_grown(told: str, check: Check, candidate: Candidate, calls) -> str:
     case passes, where arithmetic of few bits would show as elsewhere.
     """
     if other := loses_alike(candidate, calls):
-        return f"as many digits are lost in {other}: roundings that grow, as where terms cancel"
+        return f"{GROWN} {other}: roundings that grow, as where terms cancel"
     case = ordinary_case(candidate.op, check.dtype, between=candidate.between)
     try:
         right = check.judge_case(candidate, case).ok
@@ -187,14 +210,19 @@ def _of_either_sign(wrong: list[Wrong]) -> bool:
     return 8 * min((signs > 0).sum(), (signs < 0).sum()) >= signs.size > 0
 
 
-def _constant(wrong: list[Wrong], every: str) -> str:
-    """Text if all entries have one wrong factor, are conjugated, or are one step off; else ""."""
+def _constant(wrong: list[Wrong], right: list[Wrong], every: str) -> str:
+    """Text if all entries have one wrong factor, are conjugated, or are one step off; else "".
+
+    Outputs that pass must not contradict it: those of the same name, in `right`.
+    """
     if sum(w.bad.sum() for w in wrong) < FEW:
         return ""
+    names = {w.name for w in wrong}
+    seen = [*wrong, *(w for w in right if w.name in names)]
     for factor, word in SIMPLE.items():
-        if all(_is(w, factor * w.want) for w in wrong):
+        if all(_is(w, factor * w.want) for w in seen):
             return f"{every} is {word} the right value"
-    if all(np.iscomplexobj(w.want) and _is(w, w.want.conj()) for w in wrong):
+    if all(np.iscomplexobj(w.want) for w in wrong) and all(_is(w, w.want.conj()) for w in seen):
         return f"{every} is the conjugate of the right value"
     for step, word in ((1, "later"), (-1, "earlier")):
         if all(_shifted(w, step) for w in wrong):
@@ -202,7 +230,7 @@ def _constant(wrong: list[Wrong], every: str) -> str:
     largest = np.unravel_index(int(np.argmax(np.abs(wrong[0].want))), wrong[0].want.shape)
     with np.errstate(all="ignore"):
         factor = wrong[0].y[largest] / wrong[0].want[largest]
-    if np.isfinite(factor) and all(_is(w, factor * w.want) for w in wrong):
+    if np.isfinite(factor) and all(_is(w, factor * w.want) for w in seen):
         return f"{every} is {factor:.6g} times the right value"
     return ""
 

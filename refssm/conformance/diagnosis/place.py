@@ -9,6 +9,7 @@ from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.standard import Standard
 
 BLOCK = 8  # block lengths must be multiples of this
+SEVERAL = 3  # cases, and entries of an axis, that show which ones are wrong
 FEW = 4  # at least so many wrong entries are needed to see a pattern
 
 
@@ -43,19 +44,20 @@ def leading(w: Wrong) -> int | None:
     return w.dims.index("l") - len(w.dims) if "l" in w.dims else None
 
 
-def place_of(wrong: list[Wrong], op: Operator, vjp: bool) -> str:
-    """Text on where errors are along time or another axis, if the same in all cases; else ""."""
+def place_of(wrong: list[Wrong], right: list[Wrong], op: Operator, vjp: bool) -> str:
+    """Text on where errors are along time or another axis, if the same in all cases; else "".
+
+    `right` are outputs of cases that pass.
+    """
     timed = [w for w in wrong if leading(w) is not None and w.y.shape[leading(w)] > 1]
     along = [_along(w, leading(w)) for w in timed]
     if timed and len(timed) == len(wrong):
         if _of_transform(op) and _second_half(along):
             return "only the second half is wrong: half of a spectrum, or a convolution that wraps"
-        if block := _block(along, "state" in op.traits):
+        if block := _block(along, _longest(right), "state" in op.traits):
             return block
         if _only_last_step(along):
-            told = "only the last step is wrong: a loop may end one step too early"
-            block = gcd(*(a.size - 1 for a in along))
-            return told + f", or forget what {block} steps hand on" * (block % BLOCK == 0)
+            return "only the last step is wrong"
     if vjp and "state" in op.traits and (back := _carried_back(along)):
         return back
     for name in _channels(wrong):
@@ -63,6 +65,11 @@ def place_of(wrong: list[Wrong], op: Operator, vjp: bool) -> str:
         if text:
             return text
     return ""
+
+
+def _longest(right: list[Wrong]) -> int:
+    """The most steps of an output that passes."""
+    return max((w.y.shape[axis] for w in right if (axis := leading(w)) is not None), default=0)
 
 
 def _only_last_step(along) -> bool:
@@ -108,8 +115,12 @@ def _second_half(along) -> bool:
     return begins and len({a.size for a in long}) > 1
 
 
-def _block(along, has_state: bool) -> str:
-    """Text if all first wrong steps are multiples of one block length, or are equal; else ""."""
+def _block(along, longest: int, has_state: bool) -> str:
+    """Text if all first wrong steps are multiples of one block length, or are equal; else "".
+
+    The first border of blocks may be passed rightly where the state before is zero, so blocks of
+    half the size show the same. `longest` is the length of a case that passes.
+    """
     along = [a for a in along if a.any()]
     firsts = [int(a.argmax()) for a in along]
     size = gcd(*firsts)
@@ -123,9 +134,12 @@ def _block(along, has_state: bool) -> str:
         # with a whole block behind the first wrong step it is not the rest that is wrong
         if all(firsts) and any(k == size and a.size > 2 * size for a, k in pairs):
             if has_state:
-                return f"the state passed from one block of {size} to the next is wrong ({started})"
+                return (
+                    f"what is handed on at step {size} is wrong: from one block of {size} to the "
+                    f"next, or from the second block of {size // 2} ({started})"
+                )
             return f"the first wrong step is a multiple of {size} in every case ({started})"
-    several = len({a.size for a in along}) > 1
+    several = len({a.size for a in along}) > 1 and longest <= firsts[0]
     if several and len({*firsts}) == 1 and firsts[0]:
         return f"the first wrong step is step {firsts[0]}, whatever the length"
     return ""
@@ -145,7 +159,9 @@ def _channel(wrong: list[Wrong], name: str) -> str:
     """Text if the wrong positions along one axis follow one pattern in every case; else ""."""
     axes = [w.dims.index(name) - len(w.dims) for w in wrong]
     along = [_along(w, axis) for w, axis in zip(wrong, axes, strict=True)]
-    if len(along) < 2 or any(a.size < 2 or a.all() for a in along):
+    if len(along) < SEVERAL or any(a.size < 2 or a.all() for a in along):
+        return ""
+    if max(a.size for a in along) < SEVERAL:  # of two entries one is wrong by chance
         return ""
     if not all(_judged(w, axis).all() for w, axis in zip(wrong, axes, strict=True)):
         return ""  # where NaN is right an entry shows nothing

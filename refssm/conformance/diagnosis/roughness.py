@@ -53,14 +53,19 @@ class _Seen(NamedTuple):
     value: np.ndarray
 
 
-def is_rough(candidate: Candidate, calls: Iterable, digits: int) -> bool:
+def is_rough(
+    candidate: Candidate, calls: Iterable, digits: int, roundings: float = ROUNDINGS
+) -> bool:
     """True if the errors of these calls change as roundings to `digits` bits do.
+
+    With less than one of `roundings` it is false for fewer bits: few numbers are then rounded to
+    another one.
 
     `calls` are triples: arguments, static parameters, and whether the VJP is called. The smallest
     are repeated, so what is seen here is also seen now.
     """
     changes: list[float] = []
-    step = min(ROUNDINGS * 0.5**digits, FARTHEST)
+    step = min(roundings * 0.5**digits, FARTHEST)
     for told in _distinct(calls):
         here, found = _seen(candidate, *told), []
         for moved in _neighbours(told[0], step) if here else ():

@@ -9,7 +9,7 @@ program are about as far from both.
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.one_call import InProcess, Outcome
 from refssm.conformance.checks.checks import Check, rule_named
+from refssm.conformance.diagnosis.place import Wrong
 from refssm.conformance.diagnosis.transcript import (
     OTHER,
     Episode,
@@ -34,10 +35,14 @@ from refssm.conformance.gauges.gauge import Gauge, gauges, wide
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.planted import PlantedBug, bugs_of
 from refssm.conformance.planted.planting import Epsilon, instead
+from refssm.conformance.standard import C, Standard
 
 Answers = tuple[Outcome, Outcome]  # of a planted bug, in the call's type and in double
 NOT_DONE = {"scaled": "is not scaled", "normalised": "is not normalised"}
 NEARER = 2.0  # the bug then explains more than half of the error
+COVERED = 0.9  # of the entries that overflow: chunks of another length begin elsewhere
+AFRESH = 3  # calls; of a bug that comes and goes, one of them is right
+LEAST = 0.125  # what it changes in a call, at least: roundings differ between programs
 
 
 @cache
@@ -118,6 +123,25 @@ def where_finite(
     return replace(call, outcome=patched(theirs)), (patched(own), patched(wider))
 
 
+def _overflows(candidate: Candidate, call: SpokenCall, outcome: Outcome) -> bool:
+    """True if an entry is not finite where the right one is."""
+    return any(bad.any() for bad in _overflowed(candidate, call, outcome))
+
+
+def _overflow_there(candidate: Candidate, call: SpokenCall, own: Outcome) -> bool:
+    """True if the bug overflows where the outputs do, but for a few entries."""
+    theirs = _overflowed(candidate, call, call.outcome)
+    bugs = _overflowed(candidate, call, own)
+    both = sum(int((one & other).sum()) for one, other in zip(theirs, bugs, strict=True))
+    return both >= COVERED * sum(int(bad.sum()) for bad in theirs)
+
+
+def _overflowed(candidate: Candidate, call: SpokenCall, outcome: Outcome) -> list[np.ndarray]:
+    """By output, the entries that are not finite and should be."""
+    each = zip(outcome.outputs, expected(candidate, call), strict=False)
+    return [~np.isfinite(y) & np.isfinite(g.value) for y, g in each if y.shape == g.value.shape]
+
+
 def answering_alike(
     check: Check,
     candidate: Candidate,
@@ -132,6 +156,8 @@ def answering_alike(
     """
     op, vjp = candidate.op, check.rule.of_gradient
     known = list(among) or [d for d in bugs_in(op) if d.of_gradient == vjp]
+    if check.rule.between_calls and always_wrong(candidate, heard[0]):
+        return []  # it is wrong without another call, too
     answered = all(call.outcome.status == "ok" for e in heard for call in e.calls)
     # a bug with random errors resembles any error of its size; others answer equal calls alike
     if answered or not check.rule.between_calls:
@@ -150,6 +176,36 @@ def _telling(e: Episode) -> tuple[bool, int]:
     return e.verdict.ok, sum(a.size for call in e.calls for a in call.arguments)
 
 
+def always_wrong(candidate: Candidate, e: Episode) -> bool:
+    """True if the values of a refused call are wrong whenever the function gets its arguments.
+
+    They come contiguous, and after a call with other numbers: what was kept is then of no use.
+    """
+    bad = (call for call in e.calls if gave_arrays(call.outcome))
+    call = next((c for c in bad if refused(candidate, c, _values(c.outcome))), None)
+    return call is not None and all(_wrong_afresh(candidate, call) for _ in range(AFRESH))
+
+
+def _values(outcome: Outcome) -> Outcome:
+    return replace(outcome, changed=(), aliased=())
+
+
+def _wrong_afresh(candidate: Candidate, call: SpokenCall) -> bool:
+    """True if the call is refused after another one."""
+    outcomes = [
+        candidate.outcome(arguments, call.statics, vjp=call.vjp)
+        for arguments in (_other_numbers(call.arguments), call.arguments)
+    ]
+    return refused(candidate, replace(call, view="", after=None), _values(outcomes[1]))
+
+
+def _other_numbers(arguments) -> list[np.ndarray]:
+    return [
+        a if a.dtype.kind in "bi" else np.where(a == 0, a.dtype.type(0.25), a / 2).astype(a.dtype)
+        for a in arguments
+    ]
+
+
 def _between_calls(bug: PlantedBug) -> bool:
     """True if the bug's results change between calls."""
     return rule_named(bug.caught_by.partition("[")[0]).between_calls
@@ -158,11 +214,13 @@ def _between_calls(bug: PlantedBug) -> bool:
 def misbehaving(check: Check, candidate: Candidate, case, heard: list[Episode]) -> list[PlantedBug]:
     """The planted bugs that this check finds with the same message, numbers aside."""
     op, told = candidate.op, _words(heard[0].verdict)
+    if always_wrong(candidate, heard[0]):
+        return []  # of values, and not of what this check looks at
     found = []
     for d in bugs_in(op):
         if d.caught_by.split("[")[0] == check.name:
             other = copy(candidate)
-            other.worker, other.sliced = InProcess([d.found()]), False
+            other.worker, other.sliced = worker_of(d, candidate), False
             other.offer = other.worker.found[0]
             if _words(episode(check, other, case).verdict) == told:
                 found.append(d)
@@ -210,6 +268,42 @@ def _too_far(d, candidate, call: SpokenCall, answers: Answers, error: float) -> 
     return error <= NEARER * min(_far(call.outcome.outputs, y, right) for y in came)
 
 
+class Computing:
+    """A worker whose kernels compute in the arithmetic of a standard that is finer than its type.
+
+    A planted bug must round as the judged kernel says that it does: in the arithmetic, and once
+    to the type. In a 16-bit type it would otherwise explain any kernel that rounds each step.
+    """
+
+    def __init__(self, worker: InProcess, standard: Standard):
+        self.worker, self.standard, self.found = worker, standard, worker.found
+
+    def call(self, name, arrays, statics, *, dtype="", **how) -> Outcome:
+        """Call the worker on the same numbers in the arithmetic's type, and round its outputs."""
+        del dtype
+        kind, computes = self.standard.type, self.standard.computes
+        finer = wide(arrays, np.finfo(computes.carrier).dtype)
+        came = self.worker.call(name, finer, statics, dtype=computes.name, **how)
+        rounded = (
+            kind.rounded(y, not np.iscomplexobj(y))
+            if isinstance(y, np.ndarray) and y.dtype.kind in "fc"
+            else y
+            for y in came.outputs
+        )
+        return replace(came, outputs=tuple(rounded))
+
+    def narrow(self, name, arrays, statics):
+        """The case as it is: a planted bug takes every case."""
+        return self.worker.narrow(name, arrays, statics)
+
+
+def worker_of(bug: PlantedBug, candidate: Candidate) -> InProcess | Computing:
+    """A worker that calls a planted bug in the arithmetic in which the candidate is judged."""
+    worker, standard = InProcess([bug.found()]), candidate.standard
+    finer = standard is not None and standard.computes.digits > standard.type.digits
+    return Computing(worker, standard) if finer else worker
+
+
 def distance(
     d: PlantedBug, candidate: Candidate, calls: list[SpokenCall], where, error: float = np.inf
 ) -> float | None:
@@ -217,45 +311,79 @@ def distance(
 
     `error` is the largest distance of the recorded outputs from the right ones.
     """
-    worst, raised, apart = 0.0, [], [(0.0, 0.0)]
-    worker = InProcess([d.found()])
+    worst, raised, apart, absent = 0.0, [], [(0.0, 0.0)], np.zeros(2, int)
+    worker = worker_of(d, candidate)
     for recorded in calls:
-        told = tuple(
-            outcome_of(worker, d.op, recorded, arguments, candidate)
-            for arguments in (recorded.arguments, wide(recorded.arguments, np.float64))
-        )
+        told = outcome_of(worker, d.op, recorded, candidate), in_double(d, recorded)
         call, answers = where(candidate, recorded, told)
         if _too_far(d, candidate, call, answers, error):
             return None
         alike = _alike(d, candidate, call, answers)
+        both = (call.outcome, answers[0])
         if not alike.ok:
+            if where is everywhere and not any(map(partial(refused, candidate, call), both)):
+                continue  # both are right: they may differ where grade N allows it
             return None
-        if alike.grade != "-":
-            both = (answers[0], call.outcome)  # outputs that pass say nothing about a bug
-            if all(refused(candidate, call, came) for came in both):
-                apart.append(_apart(d, candidate, call, answers, alike))
-            worst = max(worst, alike.ratio)
-            raised.append(answers[0].status == "raised")
+        if alike.grade == "-":
+            continue
+        failing = [refused(candidate, call, came) for came in both]
+        absent += _absent(candidate, call, answers[0]) if failing[1] else 0
+        worst = max(worst, alike.ratio)
+        raised.append(answers[0].status == "raised")
+        if where is where_finite and _overflows(candidate, recorded, recorded.outcome):
+            if not _overflow_there(candidate, recorded, told[0]):
+                return None
+            apart.append((np.inf, 0.0))
+        if not failing[0]:  # outputs that pass say nothing about a bug
+            continue
+        from_right, from_bug, effect = _apart(d, candidate, call, answers, alike)
+        if effect < LEAST * from_right:
+            return None  # the bug is not in this call, which fails
+        if failing[1]:
+            apart.append((from_right, from_bug))
     from_right, from_bug = map(max, zip(*apart, strict=True))
-    nearer = from_right > NEARER * from_bug
+    nearer = from_right > NEARER * from_bug and 2 * absent[1] <= absent[0]
     # if all calls raised, the mistake may be any other one
     return worst if nearer and not all(raised) else None
 
 
-def _apart(d, candidate, call: SpokenCall, answers: Answers, alike: Verdict) -> tuple[float, float]:
-    """The distance of the outputs from the right ones and from the bug's, in units of K0."""
+def _absent(candidate: Candidate, call: SpokenCall, own: Outcome) -> np.ndarray:
+    """How many entries the bug makes grossly wrong, and at how many of them the outputs are right.
+
+    A cut-off below −15 is no log(1 + e^v), which has lost digits from −3 on.
+    """
+    found, basis_free = np.zeros(2, int), candidate.op.contract.basis_free and not call.vjp
+    if candidate.standard is None or basis_free or own.status != "ok":
+        return found
+    for y, s, gauge in zip(
+        call.outcome.outputs, own.outputs, expected(candidate, call), strict=False
+    ):
+        if np.shape(y) == np.shape(s) == gauge.value.shape and y.dtype.kind in "fc":
+            bad, theirs = (Wrong(x, gauge, candidate.standard, "", ()) for x in (s, y))
+            gross = bad.bad & (bad.error > C * bad.allowed(bad.want))
+            found += int(gross.sum()), int((gross & ~theirs.bad).sum())
+    return found
+
+
+def _apart(
+    d, candidate, call: SpokenCall, answers: Answers, alike: Verdict
+) -> tuple[float, float, float]:
+    """How far the outputs are from the right ones, and the bug's from the outputs and the right
+    ones, in units of K0."""
     theirs, right = call.outcome, expected(candidate, call)
     conduct = theirs.status != "ok" or theirs.changed or theirs.aliased
     if conduct or _between_calls(d):
-        return np.inf, 0.0  # no distance is defined
+        return np.inf, 0.0, np.inf  # no distance is defined
     if candidate.op.contract.basis_free and not call.vjp:  # single entries have no distance
-        return graded(candidate, call, theirs.outputs, right).ratio, alike.ratio
-    from_right = _far(theirs.outputs, [g.value for g in right], right)
+        return graded(candidate, call, theirs.outputs, right).ratio, alike.ratio, np.inf
+    values = [g.value for g in right]
+    from_right = _far(theirs.outputs, values, right)
     unreal = all(complex_for_real(came, right) for came in (theirs, answers[0]))
     if unreal or not np.isfinite(from_right):
-        return np.inf, 0.0  # types, shapes, or places of NaN and infinity, differ
+        return np.inf, 0.0, np.inf  # types, shapes, or places of NaN and infinity, differ
     bugs = [came.outputs for came in answers if came.status == "ok"]
-    return from_right, min(_far(theirs.outputs, outputs, right) for outputs in bugs)
+    from_bug = min(_far(theirs.outputs, outputs, right) for outputs in bugs)
+    return from_right, from_bug, max(_far(outputs, values, right) for outputs in bugs)
 
 
 def _far(outputs, values, right: tuple[Gauge, ...]) -> float:
@@ -272,11 +400,20 @@ def _far(outputs, values, right: tuple[Gauge, ...]) -> float:
     return far
 
 
-def outcome_of(worker, name, call: SpokenCall, arguments, candidate) -> Outcome:
-    """The outcome of a recorded call in another implementation, with these arguments."""
+def outcome_of(worker, name, call: SpokenCall, candidate) -> Outcome:
+    """The outcome of a recorded call in another implementation."""
     dtype = candidate.standard.type.name if candidate.standard else ""
-    how = {"vjp": call.vjp, "view": call.view, "after": call.after}
-    return worker.call(name, arguments, call.statics, dtype=dtype, **how)
+    return worker.call(name, call.arguments, call.statics, dtype=dtype, **_how(call))
+
+
+def in_double(bug: PlantedBug, call: SpokenCall) -> Outcome:
+    """The outcome of a recorded call in a planted bug, on the same numbers in double precision."""
+    arguments = wide(call.arguments, np.float64)
+    return InProcess([bug.found()]).call(bug.op, arguments, call.statics, **_how(call))
+
+
+def _how(call: SpokenCall) -> dict:
+    return {"vjp": call.vjp, "view": call.view, "after": call.after}
 
 
 def _alike(d: PlantedBug, candidate: Candidate, call: SpokenCall, answers: Answers) -> Verdict:

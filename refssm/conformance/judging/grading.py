@@ -11,6 +11,7 @@ are much smaller. Its bounds are those of the operator's cumulated form (`gauges
 entry by entry; no entry borrows from another member of the batch, another head or channel.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import floor, log2
@@ -344,6 +345,9 @@ def grade_outputs(
     return worst_of(verdicts)
 
 
+WANTED, GAVE = re.compile(r"\), want (?=finite|infinite|NaN)"), "), the other call gave "
+
+
 def same(op: Operator, arrays, y, other, *bounds, output=0, standard: Standard | None = None):
     """The verdict on two results of one implementation: they may differ by the sum of bounds."""
     of = standard or Standard.of(judged_type(arrays))
@@ -374,18 +378,24 @@ def same(op: Operator, arrays, y, other, *bounds, output=0, standard: Standard |
     dims = (*op.batch_names, *op.output_dims[output])
     either = any(t.kind == "c" for t in types)
     verdict = compare(y, gauge, types[output], dims, name, either=either, standard=standard)
+    verdict = replace(verdict, message=WANTED.sub(GAVE, verdict.message))
     if verdict.damage is None or verdict.damage.unit != RATIO:
         return verdict
     return replace(verdict, damage=replace(verdict.damage, unit=BETWEEN))
 
 
-def inexact(op, y, wanted, what, output=0) -> Verdict:
-    """The verdict on two results that should be equal bit by bit; names the first difference."""
+def inexact(op, y, wanted, what, output=0, *, largest=False) -> Verdict:
+    """The verdict on two results that should be equal bit by bit; names the first difference, or
+    the largest one where small ones may be excused.
+    """
     if y.shape != wanted.shape:
         kind = f"shape or type of `{op.outputs[output]}`"
         return wrong(f"{what}shape {y.shape}, want {wanted.shape}", kind=kind)
     bad = ~((y == wanted) | ((y != y) & (wanted != wanted)))
-    i = tuple(int(j) for j in np.argwhere(bad)[0])
+    with np.errstate(all="ignore"):
+        apart = np.where(bad, np.nan_to_num(np.abs(y - wanted), nan=np.inf), -1.0)
+    first = np.argmax(apart) if largest else np.argmax(bad)
+    i = tuple(int(j) for j in np.unravel_index(int(first), bad.shape))
     place = f"{op.outputs[output]}{list(i)}"
     dims = (*op.batch_names, *op.output_dims[output])
     got, want = told_apart(y[i], wanted[i])

@@ -16,6 +16,8 @@ THIS_BUG, THESE_BUGS = ": this known bug, put", ": each of these known bugs, put
 SO_CHANGED = ": so changed, the reference"  # of an argument, which a program keeps within a limit
 OTHERWISE = "another convention"
 SPREADS = "NaN spreads within its chunk"  # a cause: without NaN the outputs are right
+GROWN = "as many digits are lost in"  # a likely cause: in single and in double precision
+RIGHT_IN = "right in "  # a hint: in a wider type
 RIGHT_SO = ": so it is right"  # after the words of a convention
 
 
@@ -54,6 +56,11 @@ class Explained:
     alone: str = ""  # path of a script that repeats the call without refssm
     evidence: Evidence | None = None
     as_wrong: bool = False  # graded C, but judged in other ways it is wrong: an F
+
+    @property
+    def contradicts(self) -> bool:
+        """True if the hint says of one case what the likely cause denies of several."""
+        return self.looks_like.startswith(GROWN) and self.hint.startswith(RIGHT_IN)
 
     def also(self, verdict: Verdict) -> Also:
         """The failure beside a worse one; `verdict` is the one on the worst case that was drawn."""
@@ -126,7 +133,7 @@ class Result:
             smallest=failure.smallest,
             smallest_ratio=failure.smallest_ratio,
             smallest_bits=failure.smallest_bits,
-            hint=self.hint or failure.hint,
+            hint=self.hint or ("" if failure.contradicts else failure.hint),
             looks_like=failure.looks_like,
             convention=failure.convention,
             counterexample=failure.counterexample,
@@ -150,6 +157,12 @@ class Result:
         for rest in (THIS_BUG, THESE_BUGS, SO_CHANGED):
             told = told.partition(rest)[0]
         return told
+
+    @property
+    def of_pattern(self) -> bool:
+        """True if the cause is only what wrong entries have in common, and no program gave them."""
+        found = any(words in self.looks_like for words in (THIS_BUG, THESE_BUGS, SO_CHANGED))
+        return bool(self.cause) and not self.convention and not found
 
     @property
     def failed(self) -> bool:

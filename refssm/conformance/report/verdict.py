@@ -85,7 +85,7 @@ def _failed(failed: Sequence[Result], results) -> str:
         what += f" and {others} other{'s' * (others > 1)} of {len(_judged(results))}"
     if all(r.cause == SPREADS for r in failed) and any(r.verdict == "pass" for r in results):
         return f"{what}: right on finite inputs; {SPREADS}"
-    return f"{what}: {reason(worst)}"
+    return f"{what}: {reason(worst, failed)}"
 
 
 def _passed(results) -> str:
@@ -143,9 +143,13 @@ def _unjudged(results) -> str:
     return f"every check was skipped: {first}" if len(reasons) == 1 else "every check was skipped"
 
 
-def reason(result: Result) -> str:
-    """The likely cause of a failure, or its message up to the first semicolon."""
-    if result.cause:
+def reason(result: Result, others: Iterable[Result] = ()) -> str:
+    """The likely cause of a failure, or its message up to the first semicolon.
+
+    What wrong entries have in common is no reason if the same check fails without it in another
+    type, one of `others`.
+    """
+    if result.cause and not (result.of_pattern and any(_denies(r, result) for r in others)):
         return result.cause
     lines = result.message.splitlines() or [result.kind or result.verdict]
     told = lines[0].partition("; ")[0]
@@ -153,6 +157,13 @@ def reason(result: Result) -> str:
     if result.verdict == "inaccurate" and graded(result):
         return f"{math.floor(result.bits)} bits of {result.digits} in {result.dtype}; {told}"
     return told
+
+
+def _denies(other: Result, result: Result) -> bool:
+    """True if another failure of the same check has another cause, or none."""
+    fields = ("operator", "function", "implementation", "check")
+    same = all(getattr(other, name) == getattr(result, name) for name in fields)
+    return same and other.cause != result.cause
 
 
 def _judged(results) -> list[tuple[str, str]]:
@@ -174,7 +185,10 @@ def _counts(results) -> str:
 
 
 # of the sentences of `judging` about the worst entry
-WORST = re.compile(r"worst (?P<place>[^:]+): got (?P<got>\S+)(?: \(\w+\))?, want (?P<want>[^\s;]+)")
+WORST = re.compile(
+    r"worst (?P<place>[^:]+): got (?P<got>\S+)(?: \(\w+\))?, "
+    r"(?:want|the other call gave) (?P<want>[^\s;]+)"
+)
 
 
 def headline(result: Result, where: str = "") -> str:

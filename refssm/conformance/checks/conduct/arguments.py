@@ -211,7 +211,8 @@ def empty(candidate: Candidate, case: Case) -> Verdict:
             if op.offsets and not _defined(op, arrays, statics):
                 continue  # no sequence, but steps
             came = outcome.message or f"returned shape {got}, want {wanted}"
-            return Verdict("A", notes=(*notes, f"with {dim}=0 the call {came}"))
+            told = f"with {dim}=0{':' if came.startswith('`') else ' the call'} {came}"
+            return Verdict("A", notes=(*notes, told))
         verdict = _graded_if_defined(candidate, arrays, statics, outcome.outputs)
         if not verdict.ok:
             return _about(f"with {dim}=0: ", verdict)

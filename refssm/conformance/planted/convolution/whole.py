@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.fft import fft, ifft
 
+from refssm._numerics.broadcasting import unbroadcast
 from refssm.conformance.planted.arithmetic import tf32
 from refssm.conformance.planted.planting import (
     Planting,
@@ -112,6 +113,13 @@ def _circular_adjoint(right, dy, u, k):
     return du if np.iscomplexobj(u) else du.real, right(dy, u, k)[1]
 
 
+def _short_adjoint(right, dy, u, k):
+    """Gradients by transforms of 2l − 2 points."""
+    n = max(1, 2 * u.shape[-1] - 2)
+    du, dk = (back(by_transform(back(dy), x.conj(), n)) for x in (k, u))
+    return unbroadcast(du, u), unbroadcast(dk, k)
+
+
 def _toeplitz(u, k):
     """Zeros above the diagonal are multiplied too, and 0·NaN is NaN."""
     lag = np.arange(u.shape[-1])[:, None] - np.arange(u.shape[-1])
@@ -174,6 +182,8 @@ for _p in (DIRECT, TRANSFORM):
         ("forwards", "du and dk run forwards in time",
          lambda right, dy, u, k: tuple(map(back, right(back(dy), u, k)))),
         ("circular", "the adjoint wraps around", _circular_adjoint),
+        ("padding_one_short", "transforms of 2l − 2 points: the last product wraps around",
+         _short_adjoint),
         ("strictly_causal", "the adjoint of the sum over j < i",
          lambda right, dy, u, k: right(dy, u, later(k))),  # of which dk does not depend
         ("first_of_batch", "dk of the first sequence only, though k is shared by all",

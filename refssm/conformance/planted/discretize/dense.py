@@ -132,7 +132,19 @@ def _taylor(degree):
     return lambda Z: sum(np.linalg.matrix_power(Z, k) / factorial(k) for k in range(degree + 1))
 
 
+def _by_eigenvectors(right, A, B, dt):
+    """V e^{dt w} V⁻¹ and V (e^{dt w} − 1)/w V⁻¹ B: no inverse at all, or 0/0 at w = 0."""
+    w, V = np.linalg.eig(A)
+    grown, inverse = np.exp(dt[..., None] * w), np.linalg.inv(V)
+    A_bar = (V * grown[..., None, :]) @ inverse
+    B_bar = (V * ((grown - 1) / w)[..., None, :]) @ (inverse @ B)
+    if not np.iscomplexobj(A):
+        A_bar, B_bar = A_bar.real, B_bar if np.iscomplexobj(B) else B_bar.real
+    return A_bar.astype(np.result_type(A, dt)), B_bar.astype(np.result_type(A, B, dt))
+
+
 ZOH.plant(
+    ("by_eigenvectors", "eigenvectors in place of an exponential", _by_eigenvectors),
     ("euler_input", "Euler for ZOH: B̄ = dt B", _rule(held=_unit)),
     ("euler", "Euler for ZOH", _rule(_explicit, _unit)),
     ("bilinear", "the bilinear map for ZOH", instead(DISCRETIZE_BILINEAR.reference)),

@@ -179,6 +179,17 @@ REAL_STATEFUL = {
                of_result(lambda y, x: (y, 2 * x)))],
     "gradient": [("state_doubled", "the factor 2 on the last state", back(factors=(2, 1, 2)))],
 }  # fmt: skip
+
+
+def _sides_exchanged(right, a, B, C, D, u):
+    """The later part composed after the earlier one: z_k = Σ_j≥k a^{l−1−j} b_j."""
+    b = u @ B.mT
+    left = np.arange(b.shape[-2])[::-1, None].astype(a.real.dtype)
+    z = np.cumsum((a[..., None, :] ** left * b)[..., ::-1, :], -2)[..., ::-1, :]
+    x = programs.scan(a[..., None, :], b, np.zeros_like(b[..., 0, :]))
+    return np.concatenate([x, z], axis=-1) @ C.mT + u @ D.mT
+
+
 BIDIRECTIONAL = {  # the backward scan at the wrong lag, half or place
     "value": [
         ("backward_from_next", "the backward scan one step late: z_{k+1} read for z_k",
@@ -191,6 +202,8 @@ BIDIRECTIONAL = {  # the backward scan at the wrong lag, half or place
          by_halves(lambda C, E, x, z: x @ C.mT + 0 * z[..., :1])),
         ("past_twice", "the past read by both halves",
          by_halves(lambda C, E, x, z: x @ (C + E).mT)),
+        ("sides_exchanged", "the backward scan's operator with its sides exchanged",
+         _sides_exchanged),
         ("averaged", "the mean of both directions",
          by_halves(lambda C, E, x, z: (x @ C.mT + z @ E.mT) / 2)),
     ],

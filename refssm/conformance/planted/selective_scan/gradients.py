@@ -121,6 +121,12 @@ def _through_resets(p):
     return _input_part(p) + (star(p, "A") * e).sum(-1)
 
 
+def _slope(v):
+    """e^v/(1 + e^v) by a reciprocal; ∞ · 0 is 0 on some devices."""
+    e = np.exp(v)
+    return np.where(np.isinf(e), 0, e * (1 / (1 + e))).astype(v.dtype)
+
+
 plant(on.PACKED,
       ("leaks", "the gradient of one sequence in the one before",
        lambda right, *args: right(*args[:-1], np.zeros_like(args[-1]))),
@@ -133,6 +139,8 @@ plant(on.GATED,
        changed(slope=lambda q: 1 + 0 * q.v)),
       ("softplus_of_step", "the softplus' derivative σ(Δ), at its value",
        changed(slope=lambda q: sigmoid(q.step))),
+      ("slope_overflows", "the softplus' slope e^v/(1 + e^v): 0 where e^v overflows",
+       changed(slope=lambda q: _slope(q.v))),
       ("D_ungated", "dD without the gate", changed(D=lambda q: (q.u.conj() * q.dy).sum(-1))),
       ("skip_ungated", "du = D* dy beside the scan",
        changed(skip=lambda q: q.D[..., None].conj() * q.dy)),

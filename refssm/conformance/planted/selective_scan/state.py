@@ -79,6 +79,8 @@ plant(on.STATEFUL,
       ("last_decayed_again", "the last state decayed once more",
        ends(lambda x, u, dt, A, *others: np.exp(dt[..., -1, None] * A) * x)),
       ("last_is_start", "x0 returned for the last state", ends(_start)),
+      ("last_lacks_B", "B applied at the output, with C: the last state lacks it",
+       ends(lambda x, u, dt, A, B, *others: unrolled(u, dt, A, np.ones_like(B), *others)[1])),
       *lasts(core=1), by="state")  # fmt: skip
 plant(on.STATEFUL, *COMPLEX_LASTS, by="state[complex64]")
 

@@ -130,11 +130,12 @@ plant(("selective_scan", "mamba_step", "mamba_scan_packed"),
       ("state_in_14_bits", "the state kept in 14 bits", state_in(lambda x: to_bits(x, 14))),
 )  # fmt: skip
 plant(("selective_scan_stateful", "mamba_scan", "selective_step"),
-      ("rates_in_bfloat16", "A rounded to bfloat16", {"A": bfloat16}),
       ("steps_in_bfloat16", "dt rounded to bfloat16", given(dt=bfloat16)),
       ("B_in_bfloat16", "B rounded to bfloat16", {"B": bfloat16}),
       ("C_in_float16", "C rounded to float16", {"C": float16}),
       ("inputs_in_tf32", "u rounded to TF32", given(u=tf32)))  # fmt: skip
+plant((*on.LONG, "selective_step"),
+      ("rates_in_bfloat16", "A rounded to bfloat16", {"A": bfloat16}))  # fmt: skip
 plant(("selective_scan", "mamba_scan_stateful"),
       ("exponent_in_bfloat16", "dt A in bfloat16", decays(lambda x: np.exp(bfloat16(x)))),
       ("decay_in_float16", "e^(dt A) in float16", decays(lambda x: float16(np.exp(x)))),

@@ -85,12 +85,23 @@ def _guarded(T, *_):
     return np.where(T.real > 0, -np.inf, T)
 
 
+def _at_most_0(T, *_):
+    """Sums of logarithms cut off at 0."""
+    return np.where(T.real > 0, T - T.real, T)
+
+
 CHUNKS = InEach(in_any_form(programs.in_form))
 CHUNKS.plant(
     ("guarded", "a guard takes e^x as 0 where x > 0, as if a sum of log_a could not be positive",
      _weights(lambda s: np.exp(_lower(_guarded(segment_sums(s)), -np.inf)), read=_guarded,
               end=_guarded)),
     of=QUAD + CHUNKED_FORMS, by="value[complex64]",
+)  # fmt: skip
+CHUNKS.plant(
+    ("cut_off_at_0", "sums of log_a kept at or below 0, as if they could not be positive",
+     _weights(lambda s: np.exp(_lower(_at_most_0(segment_sums(s)), -np.inf)), read=_at_most_0,
+              end=_at_most_0)),
+    of=QUAD + CHUNK,
 )  # fmt: skip
 CHUNKS.plant(
     # what is above the diagonal counts in those that are not masked
