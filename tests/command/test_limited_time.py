@@ -11,7 +11,11 @@ from refssm.command import options
 from refssm.command.spoken import JSON, QUIET, USUAL, Report
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import InProcess
+from refssm.conformance.cases.drawing import cases
 from refssm.conformance.checks.checks import PROFILES, checks_of
+from refssm.conformance.checks.drawing import Drawing
+from refssm.conformance.checks.sweep import sweep
+from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running import patience
 from refssm.conformance.running.patience import Clock, OuterStop
 from refssm.conformance.running.session import results_of
@@ -68,6 +72,17 @@ def test_a_check_whose_share_is_over_says_after_how_many_cases_and_others_are_sk
     left = [r for r in found.values() if "not begun" in r.message]
     assert all(r.verdict == "skipped" for r in left)
     assert {r.examples for r in found.values() if r not in left} & {1, 2, 3, 4}
+
+
+def test_a_piece_that_the_clock_cut_is_not_recorded():
+    kept = []
+    drawing = Drawing(cases(LINEAR_SCAN, "float32"))
+    calls = iter([False] * 12 + [True] * 99)
+    how = {"count": 25, "seed_": 1, "keep": lambda part, cases: kept.append((part, len(cases)))}
+    swept = sweep(drawing, lambda case: Verdict("A"), over=lambda: next(calls), **how)
+    assert swept.cut
+    assert swept.examples == 13
+    assert kept == [(0, 10)]
 
 
 def test_once_the_time_is_over_no_check_begins_but_the_first():

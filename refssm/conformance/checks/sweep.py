@@ -148,7 +148,8 @@ class _Search:
             state.take(judged, redrawn)
             return
         state.judge(piece.samples(self.seed), redrawn)
-        self.keep(part, tuple(state.drawn))
+        if not state.tally.swept.cut:  # a record of half a piece would pass for the whole
+            self.keep(part, tuple(state.drawn))
 
     def sample(self, part: int, key: str) -> Sample:
         """The sample of a case that this sweep or another process judged."""

@@ -49,6 +49,11 @@ class Clock:
         return self.started + self.seconds - time.monotonic()
 
     @property
+    def of_explanation(self) -> float:
+        """Seconds for the failures of one check: other checks keep half of what is left."""
+        return max(self.left / 2, 0.0)
+
+    @property
     def limited(self) -> bool:
         """True if the run has a limit."""
         return self.seconds < UNLIMITED

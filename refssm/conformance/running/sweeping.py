@@ -239,7 +239,7 @@ class Sweeping:
 
     def _explaining(self) -> Explaining:
         """What explains its failures, for as long as the run allows."""
-        seconds = min(self.session.settings.explain, max(self.session.clock.left, 0.0))
+        seconds = min(self.session.settings.explain, self.session.clock.of_explanation)
         how = {key: self.options[key] for key in ("count", "seed_", "several", "tick")}
         of = self.session, self.probe, self.check, self.candidate, self.judge_case
         return Explaining(*of, self._cases(), how, OuterStop(seconds))
