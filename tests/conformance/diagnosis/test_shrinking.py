@@ -2,6 +2,7 @@
 
 import time
 
+import numpy as np
 from judging import judged, scan, shrunk
 
 from refssm.conformance.calling.one_call import Declined
@@ -10,7 +11,13 @@ from refssm.conformance.cases.drawing import cases
 from refssm.conformance.cases.sampling import Sample
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.sweep import sweep
-from refssm.conformance.diagnosis.shrinking import LISTED, PLAIN_TRIES, SHRINK_TRIES, Shrinking
+from refssm.conformance.diagnosis.shrinking import (
+    LISTED,
+    PLAIN_TRIES,
+    SHRINK_TRIES,
+    Shrinking,
+    first_entries,
+)
 from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.conformance.running.patience import OuterStop
 from refssm.scan import LINEAR_SCAN
@@ -180,3 +187,16 @@ def test_a_case_that_no_sampler_drew_shrinks_by_its_sizes():
     shrinking = Shrinking(long, sample, wrong("long"))
     shrinking.shrink()
     assert shrinking.case.sizes == {"l": 7, "n": 1}
+
+
+def test_simplified_arrays_keep_only_the_first_entries_that_fail():
+    case = ordinary_case(LINEAR_SCAN, "float32", sizes=(5, 4))
+
+    def sums(arrays):
+        return np.sum(arrays[1][0]) >= 2
+
+    arrays = [np.ones_like(a) for a in case.arrays]
+    assert [a.shape for a in first_entries(case, arrays, sums)] == [(1, 2, 1)] * 2
+    assert [a.shape for a in first_entries(case, arrays, sums, fixed={"l"})] == [(1, 5, 1)] * 2
+    declined = first_entries(case, arrays, sums, lambda attempt: None)
+    assert all(map(np.array_equal, declined, arrays))
