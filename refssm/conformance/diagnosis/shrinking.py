@@ -282,7 +282,7 @@ def first_entries(
     `--where` are `fixed`.
     """
     op = case.op
-    if any(domain.fit or domain.kind in DISCRETE for domain in op.inputs.values()):
+    if any(domain.kind in DISCRETE for domain in op.inputs.values()):
         return arrays
     axes = [(*op.batch_axes[i], *op.input_dims[i]) for i in range(len(arrays))]
     named = dict.fromkeys(dim for of in axes for dim in of if dim.isidentifier())
@@ -295,11 +295,21 @@ def first_entries(
             attempt = [_first(a, of, dim, count) for a, of in zip(arrays, axes, strict=True)]
             if all(map(np.array_equal, attempt, arrays)):
                 break
-            kept = admitted(attempt)
+            kept = admitted(attempt) if _fit(case, attempt) else None
             if kept is not None and fails(kept):
                 arrays = kept
                 break
     return arrays
+
+
+def _fit(case: Case, arrays: Arrays) -> bool:
+    """True if the arrays are as a whole what their domains want, as unitary matrices are."""
+    of = zip(case.op.inputs.values(), arrays, strict=True)
+    return all(
+        np.array_equal(case.type.rounded(domain.fit(a), real=not np.iscomplexobj(a)), a)
+        for domain, a in of
+        if domain.fit
+    )
 
 
 def _first(a: np.ndarray, axes: tuple[str, ...], dim: str, count: int) -> np.ndarray:
