@@ -135,7 +135,7 @@ class Sweeping:
         hint = older.told(check.id, swept.keys) if check.rule in COMPARING and older else ""
         if not swept.failures and swept.declined == swept.examples:
             swept.verdict = Verdict("-", notes=("declined all cases",))
-        if swept.cut:
+        if swept.cut and swept.examples < check.count:
             told = CUT.format(swept.examples, check.count, self.session.clock.seconds)
             swept.verdict = replace(swept.verdict, notes=(*swept.verdict.notes, told))
         explained: tuple = ()
