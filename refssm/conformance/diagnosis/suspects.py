@@ -257,8 +257,9 @@ class Computing:
 def worker_of(bug: PlantedBug, candidate: Candidate) -> InProcess | Computing:
     """A worker that calls a planted bug in the arithmetic in which the candidate is judged."""
     worker, standard = InProcess([bug.found()]), candidate.standard
-    finer = standard is not None and standard.computes.digits > standard.type.digits
-    return Computing(worker, standard) if finer else worker
+    if standard is None or standard.computes.digits <= standard.type.digits:
+        return worker
+    return Computing(worker, standard)
 
 
 def distance(d: PlantedBug, candidate: Candidate, calls: list[SpokenCall], where) -> float | None:

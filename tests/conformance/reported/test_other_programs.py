@@ -91,6 +91,7 @@ def test_of_real_poles_no_conjugate_is_said_to_be_missing():
     assert line == "WRONG: LAPACK's values of P Q, in full precision"
 
 
+@pytest.mark.long
 def test_an_eigenvalue_is_not_judged_in_norm():
     def half_of_the_last(*, k, l):
         sigma, phi = operator_named("spectral_filters").reference(k=k, l=l)
