@@ -173,7 +173,7 @@ EXPM = Contract(
 )
 INVARIANTS = Contract(
     name="INVARIANTS",
-    words="n times the norm of each quantity that is the same in every basis, not entry by entry",
+    words="n times the size of each quantity that is the same in every basis, as its norm",
     instead_of_entries="quantities that are the same in every basis",
     case_entries=65536,
     double_case_entries=65536,  # no oracle: any basis is right

@@ -174,28 +174,57 @@ def flushed(check, candidate, case: Case) -> str:
     """A hint if the case is right on a machine that flushes subnormal numbers to zero.
 
     It must also be right with normal numbers in their place, because the tolerance for flushing
-    would hide any error of a subnormal number. The case as it is must fail again between and after
-    these calls: a failure that comes and goes is not one of flushing.
+    would hide any error of a subnormal number. Where no argument is subnormal, but what is computed
+    of them, it must be right in a type in which that is normal, if the function takes one. The case
+    as it is must fail again between and after these calls: a failure that comes and goes is not one
+    of flushing.
     """
     standard = candidate.standard
     if (
         standard is None or standard.ftz or standard.type.name == "float16"
     ):  # ν/u is large in float16
         return ""
-    forgiving = copy(candidate)
+    forgiving, normal = copy(candidate), _normal(case)
     forgiving.standard = replace(standard, ftz=True)
     attempts = [
         (forgiving, case, True),
-        (candidate, _normal(case), True),
+        (candidate, normal, True),
         (candidate, case, False),
         (forgiving, case, True),
         (candidate, case, False),
     ]
     for of, attempt, right in attempts:
         verdict = verdict_on(check, of, attempt)
-        if verdict is None or verdict.ok != right:
+        if verdict is None:
+            return ""
+        if verdict.ok != right and not (
+            attempt is normal and _underflows(check, forgiving, candidate, normal)
+        ):
             return ""
     return FLUSHED
+
+
+def _underflows(check, forgiving, candidate, case: Case) -> bool:
+    """True if a case without subnormal arguments is right with flushing, and in the wider type, if
+    the function takes that: what is computed of the arguments is subnormal.
+
+    The sweep that follows judges more cases, in the function's own type.
+    """
+    if check.judge_arrays is None or check.rule.of_gradient:
+        return False
+    verdict = verdict_on(check, forgiving, case)
+    if verdict is None or not verdict.ok:
+        return False
+    kinds = [t for t in WIDER.get(check.dtype, ()) if t in candidate.accepted]
+    if not kinds:
+        return True
+    try:
+        arrays, statics = candidate.given(case)
+    except Declined:
+        return False
+    wide = gauge.wide(arrays, np.finfo(kinds[0]).dtype)
+    again = _judged_again(candidate.judged_in(kinds[0]), wide, statics)
+    return again is not None and again.ok
 
 
 def _normal(case: Case) -> Case:

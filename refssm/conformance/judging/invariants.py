@@ -64,7 +64,8 @@ def _compared(got: Invariant, want: Invariant, size: int, standard: Standard) ->
     bits = -np.log2(standard.u) - (max(0.0, np.log2(ratio)) if ratio > 0 else 0.0)
     if grade == "A":
         return Verdict(grade, ratio, bits, allowed=standard.room)
-    message = f"worst {want.name}: the error is {error:.2e} in norm, allowed {allowed:.1e}"
+    norm = " in norm" * (np.ndim(want.value) > 0)
+    message = f"worst {want.name}: the error is {error:.2e}{norm}, allowed {allowed:.1e}"
     return Verdict(
         grade, ratio, max(0.0, bits), f"{message}{_where(got, want)}", allowed=standard.room
     )

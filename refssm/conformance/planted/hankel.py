@@ -373,6 +373,15 @@ def _of_gramians(matrix=np.matmul, change=np.sqrt, of=lambda w, v: -(w + v), con
     return values
 
 
+def _of_complex(wrong):
+    """The wrong values of complex arguments; those of real ones are right."""
+
+    def values(right, w, B, C):
+        return wrong(right, w, B, C) if any(map(np.iscomplexobj, (w, B, C))) else right(w, B, C)
+
+    return values
+
+
 def _from(gramians):
     """The values of other matrices than the gramians, computed from A, B Bᴴ and CᴴC."""
 
@@ -430,9 +439,11 @@ DIAGONAL.plant(
     ("next_residue", "C in another order than w", {"C": lambda C: np.roll(C, 1, -1)}),
     ("residues_forgotten", "B = C = 1", dict.fromkeys("BC", lambda x: 0 * x + 1)),
     ("slower", "w/2: 1/(w + w*) taken for 1/(2w + 2w*)", {"w": _times(2)}),
-    ("conjugate_missing", "w_i + w_j in the gramians", _of_gramians(conj=np.asarray)),
+    ("conjugate_missing", "w_i + w_j in the gramians",
+     _of_complex(_of_gramians(conj=np.asarray))),
     ("discrete", "the gramians of x_k = w x_{k−1} + B u", _of_gramians(of=lambda w, v: 1 - w * v)),
-    ("same_side", "Q without its conjugate: P Qᵀ", _of_gramians(lambda P, Q: P @ Q.mT)),
+    ("same_side", "Q without its conjugate: P Qᵀ",
+     _of_complex(_of_gramians(lambda P, Q: P @ Q.mT))),
     ("gramian_only", "the eigenvalues of P", _of_gramians(lambda P, Q: P, np.abs)),
 )  # fmt: skip
 DIAGONAL.plant(("lapack", "LAPACK's values of P Q, in full precision", _by_lapack),

@@ -52,7 +52,8 @@ def test_ftz_is_offered_only_for_a_failure_that_comes_each_time(verdicts, told, 
     monkeypatch.setattr(hints, "_normal", lambda case: case)
     candidate: Any = SimpleNamespace(standard=Standard.of("float32"))
     case: Any = None
-    assert hints.flushed(None, candidate, case) == told
+    check: Any = SimpleNamespace(judge_arrays=None)
+    assert hints.flushed(check, candidate, case) == told
     assert not [*outcomes]
 
 

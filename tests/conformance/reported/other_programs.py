@@ -171,3 +171,13 @@ def _transfer(z, w, P, Q, B, C, dt):
         solved = np.linalg.solve(np.eye(P.shape[-1]) + QP, QB[..., None])
         CB = CB - (CP[:, None, :] @ solved)[:, 0, 0]
     return 2 / (1 + 1 / z) * CB
+
+
+def by_eigenvalues(w, B, C):
+    """Hankel singular values as roots of the eigenvalues of P Q, which lose the small ones."""
+    w, B, C = np.broadcast_arrays(w, B, C)
+    K = -(w[..., :, None] + np.conj(w[..., None, :]))
+    P = B[..., :, None] * np.conj(B[..., None, :]) / K
+    Q = np.conj(C[..., :, None]) * C[..., None, :] / np.conj(K)
+    values = np.sqrt(np.abs(np.linalg.eigvals(np.nan_to_num(P @ Q))))
+    return (-np.sort(-values, -1)).astype(np.finfo(np.result_type(w, B, C)).dtype)

@@ -40,6 +40,32 @@ def test_the_exponential_itself_passes():
     assert told("ssd_chunked", duality.chunked(np.exp)).startswith("PASS")
 
 
+def flushed(x):
+    """An exponential below the smallest normal number is 0."""
+    y = np.exp(x)
+    return y if y.dtype.kind == "c" else np.where(y < np.finfo(y.dtype).tiny, 0, y).astype(y.dtype)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtypes", [("float32",), ("float32", "float64")])
+def test_flushing_is_offered_where_only_an_exponential_is_subnormal(dtypes):
+    how = SINGLE | {"dtypes": dtypes}
+    (failure,) = refused("ssd_chunked", duality.chunked(flushed), "value", **how)
+    assert failure.hint == "passes if subnormal numbers may be flushed to zero: declare ftz=True"
+    assert told("ssd_chunked", duality.chunked(flushed), ftz=True, **how).startswith("PASS")
+
+
+@pytest.mark.long
+def test_an_exponential_that_is_wrong_where_it_is_small_is_not_offered_flushing():
+    def halved(x):
+        y = np.exp(x)
+        return np.where(np.abs(y) < 1e-30, y / 2, y).astype(y.dtype)
+
+    how = SINGLE | {"dtypes": ("float32", "float64")}
+    (failure,) = refused("ssd_chunked", duality.chunked(halved), "value", **how)
+    assert "ftz" not in failure.hint
+
+
 @pytest.mark.long
 def test_a_pointer_without_the_offset_of_the_batch_is_named_in_values_and_states():
     wrong = duality.from_state(duality.of_the_first_member)

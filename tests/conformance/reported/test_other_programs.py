@@ -86,6 +86,23 @@ def test_infinities_that_become_nan_are_not_named_as_an_argument_left_out():
 
 
 @pytest.mark.long
+def test_of_real_poles_no_conjugate_is_said_to_be_missing():
+    line = told("hankel_singular_values_diagonal", other.by_eigenvalues)
+    assert line == "WRONG: LAPACK's values of P Q, in full precision"
+
+
+@pytest.mark.long
+def test_an_eigenvalue_is_not_judged_in_norm():
+    def half_of_the_last(*, k, l):
+        sigma, phi = operator_named("spectral_filters").reference(k=k, l=l)
+        return np.where(np.arange(k) == k - 1, sigma / 2, sigma), phi
+
+    (failure,) = refused("spectral_filters", half_of_the_last, "value")
+    assert failure.message.startswith("worst eigenvalue ")
+    assert "in norm" not in failure.message
+
+
+@pytest.mark.long
 def test_an_argument_that_is_left_out_is_named():
     def without_B(w, B, C, dt, *, l):
         return operator_named("diagonal_kernel_bilinear_real").reference(w, 0 * B + 1, C, dt, l=l)
