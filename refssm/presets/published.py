@@ -45,7 +45,8 @@ def why_not(op: Operator, dim: str, *, double: bool = False) -> str:
 def _solves(op: Operator) -> bool:
     """True if it solves dense systems, or takes a function of a dense matrix."""
     by_contract = op.contract in (EXPM, GRAMIANS, SINGULAR, SOLVE)
-    return by_contract or op.name in ("hippo_project", "transfer", "transfer_discrete")
+    one_layer = op.family == "layers" and _low_rank(op)
+    return by_contract or one_layer or op.name in ("hippo_project", "transfer", "transfer_discrete")
 
 
 def _low_rank(op: Operator) -> bool:
