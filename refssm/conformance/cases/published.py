@@ -76,7 +76,7 @@ class OfPublished:
         """Wide shapes: in the second there is room for fewer steps."""
         dims, powers, shapes = core_dims(op), powers_of(op), []
         few = self.of_gradient or op.contract.case_entries < ROOM  # they take longer
-        room = OF_GRADIENT if few else ROOM
+        room = (OF_GRADIENT if few else ROOM) // (8 if op.contract.stays_short else 1)
         for i, sizes in enumerate(wide(op, dims, double=number_type(dtype).double)):
             core = {d: sizes.get(d, 1) for d in dims}
             left = OF_FIRST if self.first and i == 0 and room == ROOM else room
