@@ -14,6 +14,7 @@ from refssm.conformance.cases.case import Case, ordinary_cases
 from refssm.conformance.cases.sampling import Sample
 from refssm.conformance.checks.checks import COMPARING, Check
 from refssm.conformance.checks.drawing import Drawing
+from refssm.conformance.checks.piece import key_of
 from refssm.conformance.checks.sweep import MORE, sweep
 from refssm.conformance.checks.swept import Failure, Swept
 from refssm.conformance.judging.expected import remembering
@@ -121,11 +122,12 @@ class Sweeping:
             "over": OuterStop(self.seconds),
         }
         self.done = 0  # cases
+        self.cases_in_all = self.check.count + len(self._cases().published)
 
     def result(self) -> Result:
         """Judge the cases and return the result."""
         check, started = self.check, time.perf_counter()
-        self.session.tick(check.id, 0, check.count)
+        self.session.tick(check.id, 0, self.cases_in_all)
         with remembering():  # a failing case is judged again while it is explained
             return self._result(started)
 
@@ -135,8 +137,8 @@ class Sweeping:
         hint = older.told(check.id, swept.keys) if check.rule in COMPARING and older else ""
         if not swept.failures and swept.declined == swept.examples:
             swept.verdict = Verdict("-", notes=("declined all cases",))
-        if swept.cut and swept.examples < check.count:
-            told = CUT.format(swept.examples, check.count, self.session.clock.seconds)
+        if swept.cut and swept.examples < self.cases_in_all:
+            told = CUT.format(swept.examples, self.cases_in_all, self.session.clock.seconds)
             swept.verdict = replace(swept.verdict, notes=(*swept.verdict.notes, told))
         explained: tuple = ()
         if swept.failures:
@@ -145,7 +147,20 @@ class Sweeping:
         result = self.wording.judged(check, swept.verdict, started, *counts, hint)
         if swept.failures:
             return result.explained(*explained) if explained else result
-        return result if swept.verdict.grade == "-" else self._thin(swept, result)
+        if swept.verdict.grade == "-":
+            return result
+        return self._thin(swept, replace(result, reached=self._reached(swept)))
+
+    def _reached(self, swept: Swept) -> dict[str, int]:
+        """The largest size of each dimension; none where `only` may have changed the cases."""
+        reached: dict[str, int] = {}
+        if self.check.strategy is None or self.scope.offer.narrows:
+            return reached
+        for case in self._cases().all_cases(self.check.count, self.options["seed_"]):
+            if swept.verdicts.get(key_of(case)) is not None:
+                for dim, size in (*case.sizes.items(), *case.batch.items()):
+                    reached[dim] = max(size, reached.get(dim, 0))
+        return reached
 
     def of_first_call(self, first: FirstCall) -> Result:
         """The result of a first call that is a failure; the check draws no other case."""
@@ -204,7 +219,7 @@ class Sweeping:
     def _judged_one(self) -> None:
         """Show that one more case was judged."""
         self.done += 1
-        self.session.tick(self.check.id, self.done, self.check.count)
+        self.session.tick(self.check.id, self.done, self.cases_in_all)
 
     def _thin(self, swept: Swept, result: Result) -> Result:
         """The result, thin if it passes in too few cases."""
