@@ -37,11 +37,8 @@ from refssm.conformance.diagnosis.suspects import (
     bugs_in,
     distance,
     everywhere,
-    in_double,
     misbehaving,
-    outcome_of,
     where_finite,
-    worker_of,
 )
 from refssm.conformance.diagnosis.transcript import (
     CASES,
@@ -51,8 +48,11 @@ from refssm.conformance.diagnosis.transcript import (
     expected,
     gave_arrays,
     graded,
+    in_double,
+    outcome_of,
     overflowed,
     refused,
+    worker_of,
 )
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.result import SO_CHANGED, THESE_BUGS, THIS_BUG

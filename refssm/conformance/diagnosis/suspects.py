@@ -17,7 +17,7 @@ from refssm._declaration.adapted import adapted, adapters_of, through
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.calling.one_call import InProcess, Outcome
+from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.checks.checks import Check, rule_named
 from refssm.conformance.diagnosis.place import Wrong
 from refssm.conformance.diagnosis.transcript import (
@@ -29,13 +29,16 @@ from refssm.conformance.diagnosis.transcript import (
     expected,
     gave_arrays,
     graded,
+    in_double,
+    outcome_of,
     refused,
+    worker_of,
 )
-from refssm.conformance.gauges.gauge import Gauge, gauges, wide
+from refssm.conformance.gauges.gauge import Gauge, gauges
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.planted import PlantedBug, bugs_of
 from refssm.conformance.planted.planting import Epsilon, instead
-from refssm.conformance.standard import C, Standard
+from refssm.conformance.standard import C
 
 Answers = tuple[Outcome, Outcome]  # of a planted bug, in the call's type and in double
 NOT_DONE = {"scaled": "is not scaled", "normalised": "is not normalised"}
@@ -268,43 +271,6 @@ def _too_far(d, candidate, call: SpokenCall, answers: Answers, error: float) -> 
     return error <= NEARER * min(_far(call.outcome.outputs, y, right) for y in came)
 
 
-class Computing:
-    """A worker whose kernels compute in the arithmetic of a standard that is finer than its type.
-
-    A planted bug must round as the judged kernel says that it does: in the arithmetic, and once
-    to the type. In a 16-bit type it would otherwise explain any kernel that rounds each step.
-    """
-
-    def __init__(self, worker: InProcess, standard: Standard):
-        self.worker, self.standard, self.found = worker, standard, worker.found
-
-    def call(self, name, arrays, statics, *, dtype="", **how) -> Outcome:
-        """Call the worker on the same numbers in the arithmetic's type, and round its outputs."""
-        del dtype
-        kind, computes = self.standard.type, self.standard.computes
-        finer = wide(arrays, np.finfo(computes.carrier).dtype)
-        came = self.worker.call(name, finer, statics, dtype=computes.name, **how)
-        rounded = (
-            kind.rounded(y, not np.iscomplexobj(y))
-            if isinstance(y, np.ndarray) and y.dtype.kind in "fc"
-            else y
-            for y in came.outputs
-        )
-        return replace(came, outputs=tuple(rounded))
-
-    def narrow(self, name, arrays, statics):
-        """The case as it is: a planted bug takes every case."""
-        return self.worker.narrow(name, arrays, statics)
-
-
-def worker_of(bug: PlantedBug, candidate: Candidate) -> InProcess | Computing:
-    """A worker that calls a planted bug in the arithmetic in which the candidate is judged."""
-    worker, standard = InProcess([bug.found()]), candidate.standard
-    if standard is not None and standard.computes.digits > standard.type.digits:
-        return Computing(worker, standard)
-    return worker
-
-
 def distance(
     d: PlantedBug, candidate: Candidate, calls: list[SpokenCall], where, error: float = np.inf
 ) -> float | None:
@@ -312,7 +278,7 @@ def distance(
 
     `error` is the largest distance of the recorded outputs from the right ones.
     """
-    worst, raised, apart, absent = 0.0, [], [(0.0, 0.0)], np.zeros(2, int)
+    worst, raised, apart, absent = 0.0, [], [(0.0, 0.0)], np.zeros((2, 3), int)
     worker = worker_of(d, candidate)
     for recorded in calls:
         told = outcome_of(worker, d.op, recorded, candidate), in_double(d, recorded)
@@ -328,7 +294,7 @@ def distance(
         if alike.grade == "-":
             continue
         failing = [refused(candidate, call, came) for came in both]
-        absent += _absent(candidate, call, answers[0]) if failing[1] else 0
+        absent += _absent(candidate, call, answers)
         worst = max(worst, alike.ratio)
         raised.append(answers[0].status == "raised")
         if where is where_finite and _overflows(candidate, recorded, recorded.outcome):
@@ -343,26 +309,30 @@ def distance(
         if failing[1]:
             apart.append((from_right, from_bug))
     from_right, from_bug = map(max, zip(*apart, strict=True))
-    nearer = from_right > NEARER * from_bug and 2 * absent[1] <= absent[0]
+    wrong, beside, _ = absent[0 if absent[1, 2] else 1]  # in double precision if that is it
+    nearer = from_right > NEARER * from_bug and 2 * beside <= wrong
     # if all calls raised, the mistake may be any other one
     return worst if nearer and not all(raised) else None
 
 
-def _absent(candidate: Candidate, call: SpokenCall, own: Outcome) -> np.ndarray:
-    """How many entries the bug makes grossly wrong, and at how many of them the outputs are right.
+def _absent(candidate: Candidate, call: SpokenCall, answers: Answers) -> np.ndarray:
+    """For either run of the bug: how many entries it makes grossly wrong, at how many of them the
+    outputs are right, and how many outputs are not its own, as they are the right ones.
 
     A cut-off below −15 is no log(1 + e^v), which has lost digits from −3 on.
     """
-    found, basis_free = np.zeros(2, int), candidate.op.contract.basis_free and not call.vjp
-    if candidate.standard is None or basis_free or own.status != "ok":
+    found, standard = np.zeros((2, 3), int), candidate.standard
+    if standard is None or (candidate.op.contract.basis_free and not call.vjp):
         return found
-    for y, s, gauge in zip(
-        call.outcome.outputs, own.outputs, expected(candidate, call), strict=False
-    ):
-        if np.shape(y) == np.shape(s) == gauge.value.shape and y.dtype.kind in "fc":
-            bad, theirs = (Wrong(x, gauge, candidate.standard, "", ()) for x in (s, y))
-            gross = bad.bad & (bad.error > C * bad.allowed(bad.want))
-            found += int(gross.sum()), int((gross & ~theirs.bad).sum())
+    for run, came in zip(found, answers, strict=True):
+        each = zip(call.outcome.outputs, came.outputs, expected(candidate, call), strict=False)
+        for y, s, gauge in each:
+            if np.shape(y) == np.shape(s) == gauge.value.shape and y.dtype.kind in "fc":
+                bad, theirs = (Wrong(x, gauge, standard, "", ()) for x in (s, y))
+                gross = bad.bad & (bad.error > C * bad.allowed(bad.want))
+                apart = np.abs(y - s) > bad.allowed(bad.want)
+                others = bad.judged & np.isfinite(y) & np.isfinite(s) & apart
+                run += int(gross.sum()), int((gross & ~theirs.bad).sum()), int(others.sum())
     return found
 
 
@@ -399,22 +369,6 @@ def _far(outputs, values, right: tuple[Gauge, ...]) -> float:
             error = np.abs(y - value) / np.maximum(gauge.k0, np.finfo(y.dtype).tiny)
         far = max(far, float(error.max(initial=0.0, where=np.isfinite(error))))
     return far
-
-
-def outcome_of(worker, name, call: SpokenCall, candidate) -> Outcome:
-    """The outcome of a recorded call in another implementation."""
-    dtype = candidate.standard.type.name if candidate.standard else ""
-    return worker.call(name, call.arguments, call.statics, dtype=dtype, **_how(call))
-
-
-def in_double(bug: PlantedBug, call: SpokenCall) -> Outcome:
-    """The outcome of a recorded call in a planted bug, on the same numbers in double precision."""
-    arguments = wide(call.arguments, np.float64)
-    return InProcess([bug.found()]).call(bug.op, arguments, call.statics, **_how(call))
-
-
-def _how(call: SpokenCall) -> dict:
-    return {"vjp": call.vjp, "view": call.view, "after": call.after}
 
 
 def _alike(d: PlantedBug, candidate: Candidate, call: SpokenCall, answers: Answers) -> Verdict:

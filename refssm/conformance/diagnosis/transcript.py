@@ -2,22 +2,23 @@
 
 from collections.abc import Hashable, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from refssm.conformance.calling.candidate import Broken, Candidate
-from refssm.conformance.calling.one_call import Declined, Outcome
+from refssm.conformance.calling.one_call import Declined, InProcess, Outcome
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.drawing import Drawing
-from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.gauges.gauge import Gauge, wide
 from refssm.conformance.judging.expected import expect, hash_of
 from refssm.conformance.judging.grading import compare, span_product
 from refssm.conformance.judging.invariants import grade_invariants
 from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
 from refssm.conformance.number_types import judged_type
+from refssm.conformance.planted import PlantedBug
 from refssm.conformance.standard import Standard
 
 CASES = 25  # as many as the check `value` has
@@ -173,3 +174,56 @@ def _narrowed(candidate: Candidate, call: SpokenCall, outcome: Outcome) -> bool:
     standard = candidate.standard or Standard.of(judged_type(call.arguments))
     carrier = np.finfo(standard.type.carrier).eps
     return any(y.dtype.kind not in "fc" or np.finfo(y.dtype).eps > carrier for y in outcome.outputs)
+
+
+class Computing:
+    """A worker whose kernels compute in the arithmetic of a standard that is finer than its type.
+
+    A planted bug must round as the judged kernel says that it does: in the arithmetic, and once
+    to the type. In a 16-bit type it would otherwise explain any kernel that rounds each step.
+    """
+
+    def __init__(self, worker: InProcess, standard: Standard):
+        self.worker, self.standard, self.found = worker, standard, worker.found
+
+    def call(self, name, arrays, statics, *, dtype="", **how) -> Outcome:
+        """Call the worker on the same numbers in the arithmetic's type, and round its outputs."""
+        del dtype
+        kind, computes = self.standard.type, self.standard.computes
+        finer = wide(arrays, np.finfo(computes.carrier).dtype)
+        came = self.worker.call(name, finer, statics, dtype=computes.name, **how)
+        rounded = (
+            kind.rounded(y, not np.iscomplexobj(y))
+            if isinstance(y, np.ndarray) and y.dtype.kind in "fc"
+            else y
+            for y in came.outputs
+        )
+        return replace(came, outputs=tuple(rounded))
+
+    def narrow(self, name, arrays, statics):
+        """The case as it is: a planted bug takes every case."""
+        return self.worker.narrow(name, arrays, statics)
+
+
+def worker_of(bug: PlantedBug, candidate: Candidate) -> InProcess | Computing:
+    """A worker that calls a planted bug in the arithmetic in which the candidate is judged."""
+    worker, standard = InProcess([bug.found()]), candidate.standard
+    if standard is None or standard.computes.digits <= standard.type.digits:
+        return worker
+    return Computing(worker, standard)
+
+
+def outcome_of(worker, name, call: SpokenCall, candidate) -> Outcome:
+    """The outcome of a recorded call in another implementation."""
+    dtype = candidate.standard.type.name if candidate.standard else ""
+    return worker.call(name, call.arguments, call.statics, dtype=dtype, **_how(call))
+
+
+def in_double(bug: PlantedBug, call: SpokenCall) -> Outcome:
+    """The outcome of a recorded call in a planted bug, on the same numbers in double precision."""
+    arguments = wide(call.arguments, np.float64)
+    return InProcess([bug.found()]).call(bug.op, arguments, call.statics, **_how(call))
+
+
+def _how(call: SpokenCall) -> dict:
+    return {"vjp": call.vjp, "view": call.view, "after": call.after}

@@ -375,11 +375,9 @@ def _of_gramians(matrix=np.matmul, change=np.sqrt, of=lambda w, v: -(w + v), con
 
 def _of_complex(wrong):
     """The wrong values of complex arguments; those of real ones are right."""
-
-    def values(right, w, B, C):
-        return wrong(right, w, B, C) if any(map(np.iscomplexobj, (w, B, C))) else right(w, B, C)
-
-    return values
+    return lambda right, *args: (
+        wrong(right, *args) if any(map(np.iscomplexobj, args)) else right(*args)
+    )
 
 
 def _from(gramians):
