@@ -162,7 +162,7 @@ SOLVE = Contract(
 )
 EXPM = Contract(
     name="EXPM",
-    words="2.5 times the condition number of the exponential and its Frobenius norm",
+    words="2.5 times what one rounding of dt A and dt B changes, in the norm of each block",
     case_entries=8192,
     double_case_entries=128,
     gradient_case_entries=512,

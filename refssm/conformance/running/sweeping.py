@@ -42,6 +42,7 @@ from refssm.conformance.standard import Standard
 
 UNFIT = "no other check was run: none can pass before the layout fits"
 RAISES = "no other check was run: the call raises in every type, perhaps for a wrong layout"
+ONCE = "the same call is right when it is made again: what is different in the first call?"
 SEVERAL = 5  # so many cases have more than one length, unless the implementation limits them
 
 
@@ -135,6 +136,9 @@ class Sweeping:
         check, started = self.check, time.perf_counter()
         self.session.tick(check.id, 0, check.count)
         swept = self._judged_cases()
+        first = self.probe.wrong_first(self.candidate) if check.rule is VALUE else None
+        if first and not swept.failures:
+            return self._of_wrong_first(*first, started, (swept.examples, swept.declined))
         older = self.probe.older
         hint = older.told(check.id, swept.keys) if check.rule in COMPARING and older else ""
         if not swept.failures and swept.declined == swept.examples:
@@ -147,6 +151,14 @@ class Sweeping:
         if swept.failures:
             return result.explained(*explained) if explained else result
         return result if swept.verdict.grade == "-" else self._thin(swept, result)
+
+    def _of_wrong_first(self, first: FirstCall, verdict: Verdict, started, counts) -> Result:
+        """The result of a first call with wrong outputs, where those of all cases are right."""
+        shown = self._shown(_failure(first.case, verdict), None, hints=False, shrink=False)
+        again = self.judge_case(first.case)
+        shown = replace(shown, hint=ONCE if again.ok else "")
+        result = self.wording.judged(self.check, verdict, started, *counts).explained(shown)
+        return replace(result, shrunk=False)
 
     def of_first_call(self, first: FirstCall) -> Result:
         """The result of a first call that is a failure; the check draws no other case."""

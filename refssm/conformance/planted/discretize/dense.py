@@ -146,6 +146,7 @@ ZOH.plant(
     ("unscaled", "a Taylor polynomial without scaling", _rule(_taylor(12))),
     ("first_order_hold", "φ₁ to first order", _rule(held=lambda Z: _explicit(Z / 2))),
     ("inverse_time", "e^{−dt A}", _rule(lambda Z: expm(-Z))),
+    every.DIGITS_OF_ONE,
 )
 BILINEAR.plant(
     ("unpivoted", "elimination without exchanges of rows", unpivoted(0.5)), by="value[float64]"

@@ -214,6 +214,9 @@ for _p in (FOH, DIAGONAL_FOH):
     )  # fmt: skip
 
 
+FOH.plant(every.DIGITS_OF_ONE)
+
+
 @FOH.bug("textbook", "A⁻² (e^{dt A} − I − dt A)/dt: no inverse where A is singular")
 def _(right, A, B, dt):
     F = scaled(A, dt)
