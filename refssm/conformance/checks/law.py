@@ -73,6 +73,7 @@ class Conduct(Rule):
 
     hold: Judge
     without_arguments: bool = False  # also for operators without array inputs
+    every_type: bool = False  # in later types with a small case: their kernels are others
 
 
 @dataclass(frozen=True, kw_only=True)

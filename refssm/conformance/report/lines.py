@@ -19,7 +19,13 @@ from refssm.conformance.calling.links import switches
 from refssm.conformance.cases.drawing import LONG, SIZES, TAME_SIZE
 from refssm.conformance.cases.presets import OfPresets, longest_preset
 from refssm.conformance.cases.sizes import core_dims, entries_of, largest
-from refssm.conformance.checks.checks import PROFILES, judged_in_double, rule_named
+from refssm.conformance.checks.checks import (
+    DERIVED_SIZES,
+    PROFILES,
+    derived,
+    has_gradient,
+    rule_named,
+)
 from refssm.conformance.checks.law import Conduct, Law
 from refssm.conformance.judging.result import FAILURES, OTHERWISE, THIN, Also, Result
 
@@ -232,6 +238,8 @@ def limits(result: Result) -> str:
     long = LONG if first in op.static and not op.contract.stays_short else ()
     # gradients have the same sizes in every profile
     sizes = [SIZES if rule.of_gradient else p.sizes for p in (profile, thorough)]
+    if rule.of_gradient and derived(op, result.dtype):
+        return f"{first} above {max(DERIVED_SIZES)}, batches above 3"
     usual, most = (largest(op, first, (*some, *long), entries) for some in sizes)
     reach = f"{first} above {usual}" + f" (thorough: {most})" * (most > usual)
     longest = longest_preset(op, result.dtype, profile.deep)
@@ -243,7 +251,7 @@ def limits(result: Result) -> str:
         declared = op.parameters.get(first)
         reach = f"{first} above {max(declared.values)}" if declared else reach
         return f"{reach}, parameters outside the domains in `refssm show {op}`"
-    if rule.of_gradient and not judged_in_double(op):
+    if rule.of_gradient and not has_gradient(op, "float64"):
         reach += ", gradients in double precision"
     return f"{reach}, batches above 3, inputs outside the domains in `refssm show {op}`"
 

@@ -27,7 +27,7 @@ from refssm.conformance.judging.verdict import WRITTEN, Verdict, worst_of, wrong
 PASS = Verdict("A")
 
 
-@conduct(of_memory=True)
+@conduct(of_memory=True, every_type=True)
 def strides(candidate: Candidate, case: Case) -> Verdict:
     """Views with any strides give the outputs of contiguous arrays."""
     arrays, statics = candidate.given(case)
@@ -78,7 +78,7 @@ def unchanged(candidate: Candidate, case: Case) -> Verdict:
     )
 
 
-@conduct(without_arguments=True, of_memory=True)
+@conduct(without_arguments=True, of_memory=True, every_type=True)
 def alias(candidate: Candidate, case: Case) -> Verdict:
     """Outputs share no memory with arguments, nor with the outputs of other calls, also where they
     have 128 kB or an argument is 0; a later call does not change them.
