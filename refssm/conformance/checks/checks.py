@@ -24,7 +24,6 @@ from refssm.conformance.judging.verdict import Verdict, worst_of
 from refssm.conformance.number_types import LONG_DOUBLE_IS_WIDER, number_type
 from refssm.presets.catalog import presets_of
 
-
 ORDINARY, SMALL = (33, 40, 4, 2), (5, 3, 4, 2)  # sizes of ordinary cases
 DERIVED_SIZES, DERIVED_CASES = (1, 2, 3), 3  # a derivative of the oracle for each entry
 

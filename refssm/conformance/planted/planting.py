@@ -419,6 +419,10 @@ SINGLE_FOR_DOUBLE = [
     ("single_inside", "single precision inside a double interface", _single_inside),
     ("narrow_result", "single precision returned for double", of_each_result(single)),
 ]
+# of an operator whose gradients long double cannot judge: those of solves
+SINGLE_GRADIENT = (
+    "single_inside_backward", "single precision inside a double backward pass", _single_inside,
+)  # fmt: skip
 MEMORY = {
     "unchanged": ("overwrites_input", "an argument used as scratch memory", _overwriting),
     "readonly": ("writes_scratch", "an argument written to and restored", _writing),

@@ -7,7 +7,7 @@ import numpy as np
 from refssm._numerics.expm import expm
 from refssm.conformance.planted.discretize import every_rule as every
 from refssm.conformance.planted.discretize.every_rule import with_step
-from refssm.conformance.planted.planting import Epsilon, instead, of_result
+from refssm.conformance.planted.planting import SINGLE_GRADIENT, Epsilon, instead, of_result
 from refssm.discretize import DISCRETIZE_BILINEAR, DISCRETIZE_ZOH
 from refssm.discretize.blocks import for_every, identity, scaled
 from refssm.discretize.hold import zoh_exponent
@@ -180,6 +180,7 @@ BILINEAR.plant(
            lambda Z: _resolvent(Z.conj() / 2))),
     by="value[complex64]",
 )  # fmt: skip
+BILINEAR.plant(SINGLE_GRADIENT, by="gradient[float64]")
 BILINEAR.plant(
     ("resolvent_sign", "I + ½dt A for I − ½dt A in the backward pass", every.resolvent_sign),
     by="gradient",
