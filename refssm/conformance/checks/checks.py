@@ -13,6 +13,8 @@ from refssm.conformance.cases.case import NOWHERE, Case, ordinary_case
 from refssm.conformance.cases.cotangents import cotangents_of
 from refssm.conformance.cases.drawing import SIZES, THOROUGH, cases
 from refssm.conformance.cases.presets import OfPresets
+from refssm.conformance.cases.published import OfPublished
+from refssm.conformance.cases.sampling import Sampler
 from refssm.conformance.cases.sizes import entries_of
 from refssm.conformance.checks import laws
 from refssm.conformance.checks.conduct import CONDUCT, OF_STREAMS
@@ -66,6 +68,7 @@ class Check:
     judge_arrays: JudgeArrays | None = None
     strategy: dict | None = field(default_factory=dict)  # None: one ordinary case
     of_presets: OfPresets | None = None  # None: it draws no presets
+    of_published: OfPublished | None = None  # None: nor published sizes
     ordinary: tuple[int, ...] = ORDINARY  # sizes of the one ordinary case
 
     @property
@@ -84,13 +87,16 @@ class Check:
             case = ordinary_case(self.op, self.dtype, self.ordinary, between=between)
             return Drawing(lambda draw: case)
         usual = cases(self.op, self.dtype, mixed=mixed, between=between, **self.strategy)
+        sized: tuple[Sampler, ...] = ()
+        if self.of_published is not None and not preset:
+            sized = self.of_published.samplers(self.op, self.dtype, between)
         if self.of_presets is None:
-            return Drawing(usual)
+            return Drawing(usual, published=sized)
         subnormal = self.strategy.get("subnormal", True)
         told = {"mixed": mixed, "between": between, "subnormal": subnormal}
         short, long = self.of_presets.samplers(self.op, self.dtype, preset, **told)
         apart = None if preset else self._structured(told)
-        return Drawing(None if preset else usual, short, long, apart)
+        return Drawing(None if preset else usual, short, long, apart, sized)
 
     def _structured(self, told: dict):
         """The sampler of its structured cases, or None: float16 has not the range for them."""
@@ -194,7 +200,9 @@ def _value(op, profile, dtype, rule: Graded) -> Check:
     strategy = {"entries": entries, "sizes": sizes}
     count = profile.double or profile.value if number_type(dtype).double else profile.value
     presets = OfPresets(entries, profile.deep) if rule.of_presets else None
-    return Check(rule, op, dtype, count, rule.hold, rule.at, strategy, presets)
+    first = rule is VALUE and dtype in (types_of(op)[0], *default_types(op, profile)[:1])
+    sized = OfPublished(of_value=rule is VALUE, first=first, deep=profile.deep)
+    return Check(rule, op, dtype, count, rule.hold, rule.at, strategy, presets, sized)
 
 
 def _gradient(op, profile, dtype) -> Check:
@@ -206,7 +214,9 @@ def _gradient(op, profile, dtype) -> Check:
     entries = entries_of(op, dtype, of_gradient=True)
     strategy = {"entries": entries, "subnormal": False}
     presets = OfPresets(entries, profile.deep)
-    return Check(GRADIENT, op, dtype, count, GRADIENT.hold, GRADIENT.at, strategy, presets)
+    sized = OfPublished(of_gradient=True, deep=profile.deep)
+    how = GRADIENT.hold, GRADIENT.at, strategy, presets, sized
+    return Check(GRADIENT, op, dtype, count, *how)
 
 
 def value_of(candidate: Candidate, case: Case) -> Verdict:

@@ -1,4 +1,4 @@
-"""What a check draws: usual and structured cases, then presets, then long presets.
+"""What a check draws: usual and structured cases, presets, long presets, then published sizes.
 
 They are drawn in pieces of ten or fewer, which other processes may judge.
 """
@@ -16,6 +16,7 @@ PIECE = 10
 PRESETS = 5  # one case in five is a preset
 LONG = 2  # of these, at most two in a run are long
 STRUCTURED = 4  # one usual case in four is structured, where so many are drawn
+BESIDE = 2**31  # index of the first case in a published size: no turn of the others gets so far
 
 
 class Draws(NamedTuple):
@@ -25,7 +26,7 @@ class Draws(NamedTuple):
     sampler: Sampler
     numbers: range  # among the cases of this sampler
     among: int
-    turn: int
+    turn: int  # in turn 0 the first cases are the simplest
 
     def samples(self, seed: int) -> list[Sample]:
         """The cases, the same for the same seed."""
@@ -41,6 +42,13 @@ class Drawing:
     presets: Sampler | None = None
     long: tuple[Sampler, ...] = ()  # for each length its own
     structured: Sampler | None = None  # beside usual cases
+    published: tuple[Sampler, ...] = ()  # a case each, more than are asked for
+
+    def all_pieces(self, count: int) -> Iterator[Draws]:
+        """The pieces of `count` cases, then those in published sizes, which nothing replaces."""
+        yield from self.pieces(count)
+        for i, sampler in enumerate(self.published):
+            yield Draws(BESIDE + i, sampler, range(1), 1, 1)
 
     def pieces(self, count: int, turn: int = 0) -> Iterator[Draws]:
         """The pieces of `count` cases in all; later turns draw other cases in their place."""
@@ -54,8 +62,13 @@ class Drawing:
                 start += len(numbers)
 
     def cases(self, count: int, seed: int) -> Iterator[Case]:
-        """All these cases."""
+        """So many cases, none in a published size."""
         for piece in self.pieces(count):
+            yield from (sample.case for sample in piece.samples(seed))
+
+    def all_cases(self, count: int, seed: int) -> Iterator[Case]:
+        """These, and the cases in published sizes."""
+        for piece in self.all_pieces(count):
             yield from (sample.case for sample in piece.samples(seed))
 
     def _kinds(self, count: int) -> list[tuple[int, Sampler | None]]:

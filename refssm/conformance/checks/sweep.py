@@ -107,7 +107,7 @@ class _Search:
     def run(self, redraw: bool) -> None:
         """Draw all cases; then, with `redraw`, others in place of those that were declined."""
         swept = self.state.tally.swept
-        for piece in self.drawing.pieces(self.count):
+        for piece in self.drawing.all_pieces(self.count):
             if self.over(piece.start):
                 return
             self._judge(piece)
@@ -227,6 +227,6 @@ def sweep_piece(
 ) -> Cases:
     """The verdicts of one piece; without `several`, up to the first failure."""
     state = _Sweep(judge_case, lambda: None, several)
-    piece = next(piece for piece in drawing.pieces(count) if piece.start == part)
+    piece = next(piece for piece in drawing.all_pieces(count) if piece.start == part)
     state.judge(piece.samples(seed_))
     return tuple(state.drawn)

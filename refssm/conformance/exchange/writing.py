@@ -146,7 +146,7 @@ class Writer:
         seed = first_seed(check, self.wanted.settings.seed)
         # programs in other languages rarely accept real and complex arguments together
         drawing = check.cases(mixed=False, between=self.wanted.settings.where.sizes)
-        for done, case in enumerate(drawing.cases(check.count, seed)):
+        for done, case in enumerate(drawing.all_cases(check.count, seed)):
             tick(check.id, done, check.count)
             self.recorder.asked, self.recorder.unanswered = [], False
             with remembering():

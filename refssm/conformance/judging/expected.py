@@ -8,6 +8,7 @@ certificate of an operator comes from it, it decides wherever a ball is too larg
 compare the two.
 """
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -46,6 +47,7 @@ SHORT = 32  # up to so many steps they are faster all the same
 STEP_BY_STEP = frozenset(
     {"chunk_outputs", "chunk_outputs_keyed", "chunk_states", "chunk_states_keyed"}
 )
+WORK = 2**15  # of an oracle: the product of core sizes; 128 by 256 states take seconds
 # the first has no closed form: it sums until the rest is small; the other sums powers of a matrix
 SLOWER = frozenset({"hope_kernel_aliased", "chunk_inverse"})
 
@@ -260,7 +262,9 @@ def _exact_values(op, vjp, arrays, statics, gauged, small):
         return _derived(op, arrays, statics, outputs)
     largest = max(a.size for a in (*arrays, *outputs))
     closed = op.constructor and op.contract.follows_each_operation
-    if vjp is None and (largest <= op.contract.oracle_entries or closed):
+    work = math.prod(op.sizes(*arrays, **statics).values()) if vjp is None and not closed else 0
+    few = largest <= op.contract.oracle_entries and (work <= WORK or not LONG_DOUBLE_IS_WIDER)
+    if vjp is None and (few or closed):
         return small(op, arrays, statics, gauged)
     if op.contract.needs_no_value or op.contract.solved_by_lapack:
         return outputs

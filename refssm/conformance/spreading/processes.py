@@ -262,6 +262,6 @@ def _plan(kit: Kit, trial: Trial, pieces: Pieces) -> Iterator[tuple]:
     for check in trial.checks(trial.probe.accepted):
         if trial.left_out(check):
             continue
-        for part, *_ in drawn_by(trial, check).pieces(check.count):
+        for part, *_ in drawn_by(trial, check).all_pieces(check.count):
             if (check.id, part) not in done:
                 yield kit, learned, trial.op.name, check.id, part
