@@ -8,7 +8,7 @@ from functools import partial
 
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Broken, Candidate
-from refssm.conformance.cases import structured
+from refssm.conformance.cases import ends, structured
 from refssm.conformance.cases.case import NOWHERE, Case, ordinary_case
 from refssm.conformance.cases.cotangents import cotangents_of
 from refssm.conformance.cases.drawing import SIZES, THOROUGH, cases
@@ -90,6 +90,8 @@ class Check:
         sized: tuple[Sampler, ...] = ()
         if self.of_published is not None and not preset:
             sized = self.of_published.samplers(self.op, self.dtype, between)
+        if self.rule is VALUE and not preset:
+            sized = (*sized, *ends.samplers(self.op, self.dtype, between))
         if self.of_presets is None:
             return Drawing(usual, published=sized)
         subnormal = self.strategy.get("subnormal", True)
@@ -163,7 +165,7 @@ def checks_of(
         judge = partial(hold, law)
         checks.append(Check(law, op, types[0], profile.law, judge, law.at, strategy))
     for conduct in (*CONDUCT, *(OF_STREAMS if streams else ())):
-        if op.inputs or conduct.without_arguments:
+        if conduct.owed(op) and (op.inputs or conduct.without_arguments):
             judge = partial(hold, conduct)
             for dtype in types if conduct.every_type else types[:1]:
                 sizes = ORDINARY if dtype == types[0] else SMALL

@@ -421,7 +421,7 @@ SINGLE_FOR_DOUBLE = [
 ]
 # of an operator whose gradients long double cannot judge: those of solves
 SINGLE_GRADIENT = (
-    "single_inside_backward", "single precision inside a double backward pass", _single_inside,
+    "single_inside", "single precision inside a double backward pass", _single_inside,
 )  # fmt: skip
 MEMORY = {
     "unchanged": ("overwrites_input", "an argument used as scratch memory", _overwriting),
