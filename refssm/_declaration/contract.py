@@ -20,6 +20,7 @@ class Invariant(NamedTuple):
     value: np.ndarray
     scale: float  # size of its parts; accepted error: 16·n·u·scale in the Frobenius norm
     matched: bool = False  # True for a spectrum: compared in any order
+    ordered: bool = False  # of a spectrum: the operator promises an order; another one is a note
 
 
 class Equation(NamedTuple):
