@@ -73,7 +73,10 @@ class Domain:
         assert set(self.tame) <= set(self.maps), f"{self.summary}: {self.tame}"
         assert set(self.textures) <= set(TEXTURES), f"{self.summary}: {self.textures}"
         assert set(self.structured) <= {"close", "strong", "bend"}
-        assert {t for ts in self.structured.values() for t in ts} <= {*STRUCTURED_TEXTURES, *BEND_TEXTURES}
+        assert {t for ts in self.structured.values() for t in ts} <= {
+            *STRUCTURED_TEXTURES,
+            *BEND_TEXTURES,
+        }
         assert set(self.tame_textures) & set(self.textures), f"{self.summary}: no tame texture"
 
     @property

@@ -13,7 +13,6 @@ from refssm._declaration.operator import Operator
 from refssm.conformance.gauges.gauge import Gauge, wide
 from refssm.conformance.judging.verdict import (
     CLASSES,
-    RANKS,
     Verdict,
     kind_of,
     misfit,

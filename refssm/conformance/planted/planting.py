@@ -183,6 +183,10 @@ class Planting:
         )
         for check, row in MEMORY.items():
             self.plant(row, by=check)
+        for name, domain in self.op.inputs.items():
+            if domain.kind == "flag":
+                what = f"`{name}` inverted by ~, which makes no integer false"
+                self.plant(("integers_inverted", what, {name: _only_flags}), by="flags")
         self.kept()
         self.shortcuts()
         if "transform" not in self.op.traits:
@@ -334,6 +338,11 @@ def _single_inside(right, *args, **statics):
     precision = np.finfo(np.result_type(*args)).dtype
     widened = of_each_result(lambda a: a.astype(np.result_type(a, precision)))
     return widened(right, *map(single, args), **statics)
+
+
+def _only_flags(a):
+    """Flags as they are; of integers none is true, as of `~a == 0`."""
+    return a if a.dtype == bool else np.zeros_like(a)
 
 
 def _without_nan(right, *args, **statics):

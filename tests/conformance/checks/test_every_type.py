@@ -56,7 +56,8 @@ def test_gradients_of_solves_are_judged_in_double_precision_on_small_cases():
     profile = PROFILES["default"]
     checks = checks_of(GRAMIANS, profile, ["float32", "float64"], vjp=True)
     (of_double,) = (c for c in checks if c.id == "gramians/gradient[float64]")
-    assert derived(GRAMIANS, "float64") and not derived(LINEAR_SCAN, "float64")
+    assert derived(GRAMIANS, "float64")
+    assert not derived(LINEAR_SCAN, "float64")
     cases = of_double.cases().cases(of_double.count, 0)
     assert max(case.sizes["n"] for case in cases) <= 3
 
@@ -135,13 +136,13 @@ def refusing(a, b, resets):
 
 @SEEDS
 def test_resets_may_be_integers(seed):
-    (line,) = judged("linear_scan_packed", inverted, "resets", types=("float32",), seed=seed)
+    (line,) = judged("linear_scan_packed", inverted, "flags", types=("float32",), seed=seed)
     assert line.failed
     assert line.message.startswith("with resets of 0 and 1 as integers: worst x")
 
 
 def test_code_that_refuses_integer_resets_gets_a_note():
-    (line,) = judged("linear_scan_packed", refusing, "resets", types=("float32",))
+    (line,) = judged("linear_scan_packed", refusing, "flags", types=("float32",))
     assert not line.failed
     assert any("resets must be bool" in note for note in line.notes)
 

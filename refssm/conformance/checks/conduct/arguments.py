@@ -232,7 +232,7 @@ def with_flags(op: Operator) -> bool:
 
 
 @conduct(owed=with_flags, of_memory=True)
-def resets(candidate: Candidate, case: Case) -> Verdict:
+def flags(candidate: Candidate, case: Case) -> Verdict:
     """Resets that are integers, 0 or another number, give the outputs of false and true. Code that
     refuses integers gets a note.
     """
@@ -275,5 +275,5 @@ ARGUMENTS: tuple[Conduct, ...] = (
     alias,
     shapes,
     empty,
-    resets,
+    flags,
 )
