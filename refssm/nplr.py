@@ -71,7 +71,7 @@ def system_invariants(w, P, B, V, **_):
     return (
         Invariant("basis VᴴV", V.conj().T @ V, 1.0),
         Invariant("normal part", N, A),
-        Invariant("spectrum", w, A, matched=True),
+        Invariant("spectrum", w, A, matched=True, ordered=True),
         Invariant("low-rank part", L, low_rank),
         Invariant("matrix A", N - L, A),
         Invariant("input b", V @ B, b),
@@ -84,7 +84,7 @@ def normal_invariants(w, V, **_):
     return (
         Invariant("basis VᴴV", V.conj().T @ V, 1.0),
         Invariant("normal part", V * w @ V.conj().T, _norm(w)),
-        Invariant("spectrum", w, _norm(w), matched=True),
+        Invariant("spectrum", w, _norm(w), matched=True, ordered=True),
     )
 
 

@@ -20,6 +20,7 @@ class Invariant(NamedTuple):
     value: np.ndarray
     scale: float  # size of its parts; accepted error: 16·n·u·scale in the Frobenius norm
     matched: bool = False  # True for a spectrum: compared in any order
+    ordered: bool = False  # of a spectrum: the operator promises an order; another one is a note
 
 
 class Equation(NamedTuple):
@@ -162,7 +163,7 @@ SOLVE = Contract(
 )
 EXPM = Contract(
     name="EXPM",
-    words="2.5 times the condition number of the exponential and its Frobenius norm",
+    words="2.5 times what one rounding of dt A and dt B changes, in the norm of each block",
     case_entries=8192,
     double_case_entries=128,
     gradient_case_entries=512,

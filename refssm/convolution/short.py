@@ -113,6 +113,7 @@ def short_convolution_packed(u, k, resets):
 
 def _same_sequence(resets, t):
     """For each lag j < t, whether inputs i − j and i ≥ j are of the same sequence."""
+    resets = resets != 0
     same = np.ones_like(resets)
     for j in range(min(t, resets.shape[-1])):
         yield same

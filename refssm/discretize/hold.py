@@ -37,8 +37,8 @@ def discretize_zoh(A, B, dt):
     Signature ``(n,n),(n,m),()->(n,n),(n,m)``: `A` and `B` of the continuous system, `dt` the step
     size, `n` states, `m` inputs; leading axes broadcast. Any of float32, float64, longdouble and
     their complex types; Ā is complex if `A` is, B̄ if `A` or `B` is. Units: `dt` in those of 1/A. A
-    may be singular. Rounding errors are measured as those of an exponential: against the norm of
-    [[Ā, B̄], [0, I]].
+    may be singular. Rounding errors of Ā are measured as those of an exponential, those of B̄ by
+    what a rounding of dt A changes in φ₁(dt A) dt B.
 
     Raises ValueError if sizes disagree, TypeError for other types. NaN in `A` or `dt` reaches every
     entry, NaN in a column of `B` that column of B̄. Source: [vanloan1978].

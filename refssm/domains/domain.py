@@ -34,6 +34,9 @@ TEXTURES = (*SIGNAL_TEXTURES, "fading", "beside", "diagonal", "lower", "cycle")
 CLOSE_TEXTURES = ("alike", "nearly diagonal", "nearly symmetric", "zero pivot")
 DECAYING_TEXTURES = ("decayed", "lowered", "stretched")
 STRUCTURED_TEXTURES = (*CLOSE_TEXTURES, *DECAYING_TEXTURES, "first", "ten")
+# Of cases in which a softplus bends. bend: just above places at which programs replace it by its
+# argument. near 1: the last 32nd part of a map.
+BEND_TEXTURES = ("bend", "near 1")
 ALIKE: Mapping = MappingProxyType({"close": ("alike",)})
 
 
@@ -69,8 +72,11 @@ class Domain:
         assert self.tame, f"{self.summary}: no tame map"
         assert set(self.tame) <= set(self.maps), f"{self.summary}: {self.tame}"
         assert set(self.textures) <= set(TEXTURES), f"{self.summary}: {self.textures}"
-        assert set(self.structured) <= {"close", "strong"}
-        assert {t for ts in self.structured.values() for t in ts} <= set(STRUCTURED_TEXTURES)
+        assert set(self.structured) <= {"close", "strong", "bend"}
+        assert {t for ts in self.structured.values() for t in ts} <= {
+            *STRUCTURED_TEXTURES,
+            *BEND_TEXTURES,
+        }
         assert set(self.tame_textures) & set(self.textures), f"{self.summary}: no tame texture"
 
     @property

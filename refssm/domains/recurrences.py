@@ -143,7 +143,7 @@ preactivations = Domain(
     tame=("zero", "usual"),
     textures=("each", "constant"),
     kind="real",
-    structured={"close": ("alike",), "strong": ("stretched",)},
+    structured={"close": ("alike",), "strong": ("stretched",), "bend": ("bend",)},
 )
 
 logits = Domain(
@@ -186,6 +186,7 @@ gates = Domain(
     tame=("one", "usual"),
     textures=("each", "constant", "gaps"),  # 0 everywhere would hide the scan
     kind="real",
+    structured={"bend": ("near 1",)},
 )
 
 log_decays = Domain(

@@ -70,6 +70,43 @@ def derivative(op, arrays, tangents, **statics):
         return _over_batch(op, core, (*arrays, *tangents), statics)
 
 
+def gradient(op, cotangents, arrays, **statics):
+    """The gradients of Re⟨dy, y⟩, from `derivative` along each entry of each argument.
+
+    g = ∂/∂Re + i ∂/∂Im, summed over the axes along which an argument broadcasts. It takes as many
+    derivatives as the arguments have entries, so it is for small cases.
+    """
+    gradients = []
+    for i, (name, dims) in enumerate(zip(op.inputs, op.input_dims, strict=True)):
+        if name in op.discrete:
+            continue
+        a, parts = arrays[i], (1, 1j) if np.iscomplexobj(arrays[i]) else (1,)
+        g = np.zeros(a.shape, np.result_type(a, np.longdouble))
+        for k in np.ndindex(a.shape[a.ndim - len(dims) :]):
+            tangents = [np.zeros(x.shape) for x in arrays]
+            for part in parts:
+                tangents[i] = np.zeros_like(a)
+                tangents[i][(..., *k)] = part
+                pushed = derivative(op, arrays, tangents, **statics)
+                pairs = zip(cotangents, pushed, op.output_dims, strict=True)
+                slopes = sum(_inner(dy, y, len(core)) for dy, y, core in pairs)
+                g[(..., *k)] += part * _folded(slopes, a.shape[: a.ndim - len(dims)])
+        gradients.append(g)
+    return tuple(gradients)
+
+
+def _inner(dy, y, rank):
+    """Re⟨dy, y⟩ of each member of the batch."""
+    return np.sum((np.conj(dy) * y).real, axis=tuple(range(-rank, 0)), dtype=np.longdouble)
+
+
+def _folded(slopes, batch):
+    """Summed over the leading axes that an argument lacks or has with length 1."""
+    slopes = slopes.sum(tuple(range(slopes.ndim - len(batch))))
+    alone = tuple(i for i, n in enumerate(batch) if n == 1 and slopes.shape[i] > 1)
+    return slopes.sum(alone, keepdims=True)
+
+
 def _partial(op, x, i, t, statics):
     """The derivative of every output along one argument's tangent that is not 0."""
     h = mp.mpf(STEP) * (_scale(x[i]) or 1)

@@ -24,7 +24,8 @@ def attended(x, log_a, B, C, S, resets):
     kept = np.ones((*resets.shape[:-1], 1), bool)  # True while it is the same sequence
     for i in range(l):
         T = np.concatenate([T + log_a[..., i, None], np.zeros_like(log_a[..., :1])], axis=-1)
-        kept = np.concatenate([kept & ~resets[..., i, None], np.ones_like(kept[..., :1])], axis=-1)
+        same = kept & (resets[..., i, None] == 0)
+        kept = np.concatenate([same, np.ones_like(kept[..., :1])], axis=-1)
         weights = np.exp(np.where(kept, T, 0))  # (…, 1 + i + 1): of S, then of x_0 … x_i
         scores = einsum("...jn,...n->...j", B[..., : i + 1, :], C[..., i, :])
         past = np.where(kept[..., 1:, None], x[..., : i + 1, :], 0)  # selected: avoids 0·NaN

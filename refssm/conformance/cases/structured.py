@@ -20,6 +20,7 @@ from refssm.domains.domain import DECAYING_TEXTURES, Numbers
 ALIKE = {"single": (2.0**-5, 2.0**-17), "double": (2.0**-30,)}
 OFF_DIAGONAL = {"single": (2.0**-17,), "double": (2.0**-36,)}
 ASYMMETRIC = {"single": (2.0**-10,), "double": (2.0**-26,)}
+BENDS = (5.0, 6.0, 7.0, 8.0, 8.5, 9.0, 10.0, 15.0, 20.0)
 STRONG = 30.0, 80.0, 100.0  # rate · dt: from, to in single precision, to in double precision
 
 
@@ -31,7 +32,7 @@ def kinds_of(op: Operator, gradient=False) -> tuple[str, ...]:
     of_inputs = {kind for domain in op.inputs.values() for kind in domain.structured}
     textures = {t for d in op.inputs.values() for t in d.structured.get("strong", ())}
     decaying = op.leading == "l" and not gradient and textures & set(DECAYING_TEXTURES)
-    kinds = of_inputs - (set() if decaying else {"strong"})
+    kinds = of_inputs - {"bend"} - (set() if decaying else {"strong"})
     return tuple(sorted(kinds | {"close"} if any(map(beside, op.parameters.values())) else kinds))
 
 
@@ -111,7 +112,14 @@ def _along(x, rank):
     return np.arange(x.shape[-rank]).reshape(-1, *(1,) * (rank - 1))
 
 
+def _bend(x, rank, rng, kind):
+    """Just above places at which programs replace a softplus by its argument."""
+    del rank, kind
+    return rng.choice(BENDS, x.shape) + 0.25 * rng.random(x.shape)
+
+
 TEXTURES: Mapping[str, Callable] = {
+    "bend": _bend,
     "alike": _alike,
     "ten": _ten,
     "nearly diagonal": _nearly_diagonal,

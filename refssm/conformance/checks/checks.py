@@ -8,7 +8,7 @@ from functools import partial
 
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Broken, Candidate
-from refssm.conformance.cases import structured
+from refssm.conformance.cases import ends, structured
 from refssm.conformance.cases.case import NOWHERE, Case, ordinary_case
 from refssm.conformance.cases.cotangents import cotangents_of
 from refssm.conformance.cases.drawing import SIZES, THOROUGH, cases
@@ -21,9 +21,13 @@ from refssm.conformance.checks.conduct import CONDUCT, OF_STREAMS
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.law import Graded, Judge, JudgeArrays, Rule, hold
 from refssm.conformance.checks.linear_laws import integers
+from refssm.conformance.judging.expected import DERIVED
 from refssm.conformance.judging.verdict import Verdict, worst_of
 from refssm.conformance.number_types import LONG_DOUBLE_IS_WIDER, number_type
 from refssm.presets.catalog import presets_of
+
+ORDINARY, SMALL = (33, 40, 4, 2), (5, 3, 4, 2)  # sizes of ordinary cases
+DERIVED_SIZES, DERIVED_CASES = (1, 2, 3), 3  # a derivative of the oracle for each entry
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class Check:
     strategy: dict | None = field(default_factory=dict)  # None: one ordinary case
     of_presets: OfPresets | None = None  # None: it draws no presets
     of_published: OfPublished | None = None  # None: nor published sizes
+    ordinary: tuple[int, ...] = ORDINARY  # sizes of the one ordinary case
 
     @property
     def name(self) -> str:
@@ -79,12 +84,14 @@ class Check:
     def cases(self, *, mixed: bool = True, between: Mapping = NOWHERE, preset: str = "") -> Drawing:
         """What it draws; `between` bounds sizes. With `preset`, all cases are of that preset."""
         if self.strategy is None:
-            case = ordinary_case(self.op, self.dtype, sizes=(33, 40, 4, 2), between=between)
+            case = ordinary_case(self.op, self.dtype, self.ordinary, between=between)
             return Drawing(lambda draw: case)
         usual = cases(self.op, self.dtype, mixed=mixed, between=between, **self.strategy)
         sized: tuple[Sampler, ...] = ()
         if self.of_published is not None and not preset:
             sized = self.of_published.samplers(self.op, self.dtype, between)
+        if self.rule is VALUE and not preset:
+            sized = (*sized, *ends.samplers(self.op, self.dtype, between))
         if self.of_presets is None:
             return Drawing(usual, published=sized)
         subnormal = self.strategy.get("subnormal", True)
@@ -142,7 +149,7 @@ def types_of(op: Operator, half=False) -> tuple[str, ...]:
 def checks_of(
     op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool, streams: bool = False
 ) -> list[Check]:
-    """The checks of an operator in `types`; laws and conduct use only the first type."""
+    """The checks of an operator in `types`; laws and most of conduct use only the first type."""
     types = list(types)
     if not types:
         return []
@@ -150,8 +157,7 @@ def checks_of(
     if op.state_outputs:
         checks += [_value(op, profile, t, STATE) for t in types]
     if vjp:
-        single = [t for t in types if not number_type(t).double]
-        checks += [_gradient(op, profile, t) for t in (types if judged_in_double(op) else single)]
+        checks += [_gradient(op, profile, t) for t in types if has_gradient(op, t)]
     for law in laws.laws_of(op)[: profile.laws]:
         if types[0] in law.halves:
             continue
@@ -159,9 +165,11 @@ def checks_of(
         judge = partial(hold, law)
         checks.append(Check(law, op, types[0], profile.law, judge, law.at, strategy))
     for conduct in (*CONDUCT, *(OF_STREAMS if streams else ())):
-        if op.inputs or conduct.without_arguments:
+        if conduct.owed(op) and (op.inputs or conduct.without_arguments):
             judge = partial(hold, conduct)
-            checks.append(Check(conduct, op, types[0], 1, judge, strategy=None))
+            for dtype in types if conduct.every_type else types[:1]:
+                sizes = ORDINARY if dtype == types[0] else SMALL
+                checks.append(Check(conduct, op, dtype, 1, judge, strategy=None, ordinary=sizes))
     return [c for c in checks if c.count]
 
 
@@ -175,12 +183,17 @@ def default_types(op: Operator, profile: Profile) -> list[str]:
     return [*types_of(op)] if profile.double else [types_of(op)[0]]
 
 
-def judged_in_double(op: Operator) -> bool:
-    """True if gradients are judged in double precision, too: by refssm's VJP in long double.
+def has_gradient(op: Operator, dtype: str) -> bool:
+    """True if gradients are judged in a type; in double precision by refssm's VJP in long double.
 
-    LAPACK has none.
+    LAPACK has no long double: the gradients of its solves are derivatives of the oracle.
     """
-    return LONG_DOUBLE_IS_WIDER and op.contract.judges_gradients_in_double
+    return LONG_DOUBLE_IS_WIDER or not number_type(dtype).double or derived(op, dtype)
+
+
+def derived(op: Operator, dtype: str) -> bool:
+    """True if gradients are judged by derivatives of the oracle, on a few small cases."""
+    return number_type(dtype).double and not op.contract.judges_gradients_in_double
 
 
 def _value(op, profile, dtype, rule: Graded) -> Check:
@@ -195,6 +208,10 @@ def _value(op, profile, dtype, rule: Graded) -> Check:
 
 
 def _gradient(op, profile, dtype) -> Check:
+    if profile.gradient and derived(op, dtype):
+        strategy = {"entries": DERIVED, "sizes": DERIVED_SIZES, "subnormal": False}
+        count = min(profile.gradient, DERIVED_CASES)
+        return Check(GRADIENT, op, dtype, count, GRADIENT.hold, GRADIENT.at, strategy)
     count = profile.gradient
     entries = entries_of(op, dtype, of_gradient=True)
     strategy = {"entries": entries, "subnormal": False}
@@ -299,7 +316,7 @@ def beside(
     types = list(types)
     pairs = [(_value(op, profile, t, VALUE), AGAINST) for t in types]
     if vjp:
-        extended = (t for t in types if not number_type(t).double or judged_in_double(op))
+        extended = (t for t in types if has_gradient(op, t))
         pairs += [(_gradient(op, profile, t), AGAINST_GRADIENT) for t in extended]
     checks = [replace(c, rule=rule, judge_arrays=None) for c, rule in pairs if c.count]
     return [replace(c, judge_case=judge(c.id, c.rule.of_gradient)) for c in checks]

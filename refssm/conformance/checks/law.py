@@ -73,6 +73,8 @@ class Conduct(Rule):
 
     hold: Judge
     without_arguments: bool = False  # also for operators without array inputs
+    owed: Callable[[Operator], bool] = lambda op: True  # True for operators to which it applies
+    every_type: bool = False  # in later types with a small case: their kernels are others
 
 
 @dataclass(frozen=True, kw_only=True)

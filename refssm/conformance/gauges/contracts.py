@@ -16,7 +16,7 @@ TRIANGULAR: |X| |L| |X| for the inverse X of I + L (`linalg.py`), because the bo
     operation of a substitution explodes.
 SPECTRUM: the tracked errors of a spectrum, as one number for all of it.
 SOLVE: the residual of a linear system or matrix equation.
-EXPM: the condition number of the matrix exponential.
+EXPM: the condition number of each block of the matrix exponential.
 SINGULAR, GRAMIANS: one bound per entry, from the rules in `hankel.py`.
 INVARIANTS: infinite bounds, because entries depend on the choice of basis;
     `refssm/conformance/judging/invariants.py` compares quantities that do not.
@@ -57,7 +57,7 @@ from refssm.conformance.gauges.gauge import Gauge, Gauges, Measure, TrackedCall,
 from refssm.conformance.gauges.linalg import (
     CHARGE,
     TRANSFORMS,
-    exponential_bound,
+    blocks_of_exponential,
     frobenius,
     two_norm,
 )
@@ -384,26 +384,26 @@ def _between(left, Y, right):
 
 
 def _exponentials(call: TrackedCall) -> Gauges:
-    """Measure ‖Y − e^G‖_F; the bound is 2.5 max(1, κ) max(1, ‖e^G‖_F), with G and κ as below.
+    """Measure ‖Y − e^G‖_F block by block, by `blocks_of_exponential`: Ā, and what is right of it.
 
-    G, the matrix to exponentiate, is the first value that the operator's definition returns; κ is
-    the condition number of e^G. Further values of the definition are the last outputs of the
-    operator; they are no exponentials and have the bounds of TRACED.
+    G, the matrix to exponentiate, is the first value that the operator's definition returns.
+    Further values of the definition are the last outputs of the operator; they are no exponentials
+    and have the bounds of TRACED.
     """
     op, arrays, statics = call.op, call.arrays, call.statics
     assert op.definition is not None
     with np.errstate(all="ignore"):
         outputs = op.reference(*wide(arrays), **statics)
         G, *rest = several(op.definition(*wide(arrays), **statics))
-    bound = exponential_bound(G)[..., None, None]
+    first, right = blocks_of_exponential(G, outputs[0].shape[-1], call.floor)
     sizes = (np.abs(a) for a in (*arrays, *outputs))
     peak = max(float(s.max(initial=0, where=np.isfinite(s))) for s in sizes)
     fitted = []
-    for y in outputs[: len(outputs) - len(rest)]:
-        k0 = np.broadcast_to(bound, y.shape)
-        # one rounding of dt and one of the matrix add κ ‖e^G‖ each
-        k1 = k0 * (1 + 2 / CHARGE)
-        fitted.append(Gauge(y, k0, k1, peak, Measure("error", distance(y), bound)))
+    for j, y in enumerate(outputs[: len(outputs) - len(rest)]):
+        own, backward = (k[..., None, None] for k in (right if j else first))
+        # one rounding of dt and one of the matrix add as much as the program's own
+        k0, k1 = (np.broadcast_to(k, y.shape) for k in (own, backward * (1 + 2 / CHARGE)))
+        fitted.append(Gauge(y, k0, k1, peak, Measure("error", distance(y), own, backward)))
     if rest:
         traced = zip(call.tracked(op.definition)[1:], outputs[-len(rest) :], strict=True)
         fitted += [_along(gauge, y.shape) for gauge, y in traced]

@@ -29,6 +29,12 @@ class Measure:
     name: str  # "residual" or "error"
     of: Callable[[np.ndarray], np.ndarray]  # the error of an output, shape (…, 1, 1)
     bound: np.ndarray  # the bound in units of u, same shape
+    backward: np.ndarray | None = None  # of programs that are backward stable only: grade B
+
+    @property
+    def most(self) -> np.ndarray:
+        """The larger bound."""
+        return self.bound if self.backward is None else np.maximum(self.bound, self.backward)
 
 
 @dataclass(frozen=True)

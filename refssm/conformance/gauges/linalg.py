@@ -7,6 +7,7 @@ an error of a few u κ ‖e^G‖ [higham2005expm]. Importing this module registe
 
 from functools import lru_cache
 from math import ceil, log2
+from typing import NamedTuple
 
 import numpy as np
 
@@ -187,8 +188,52 @@ def _convolved(p, x):
 
 def exponential_bound(G):
     """2.5 max(1, κ) max(1, ‖e^G‖_F) for each matrix of a batch."""
-    size = np.maximum(1, frobenius(expm(G)))  # ‖[[Ā, B̄], [0, I]]‖ ≥ 1, if B is empty too
+    size = np.maximum(1, frobenius(expm(G)))  # an Ā that has decayed below u may be 0
     return CHARGE * np.maximum(1, condition(G)) * size
+
+
+class Block(NamedTuple):
+    """The bounds of one block of an exponential, for each matrix of a batch."""
+
+    own: np.ndarray  # dt A is off by u max(1, ‖dt A‖)
+    backward: np.ndarray  # dt A is off by u max(1, ‖[dt A, dt B]‖)
+
+
+def blocks_of_exponential(G, n: int, floor: float) -> tuple[Block, Block]:
+    """The bounds of Ā, n × n, and of what stands right of it in e^G: φ₁(dt A) dt B, and more.
+
+    The first n rows of G are [dt A, dt B, …]. Each block is measured by how far it moves itself, so
+    that none hides in the norm of another one. A program that scales G by its own norm errs as if
+    dt A were off by u times that norm, and is backward stable.
+    """
+    F, rows, batch = G[..., :n, :n], G[..., :n, :], G.shape[:-2]
+    own, whole = (np.maximum(1, frobenius(x)) for x in (F, rows))
+    inputs, columns = frobenius(rows[..., n:]), G.shape[-1] - n
+    first = exponential_bound(F)
+    moved, held, most = (np.ones(batch) for _ in range(3))
+    for i in np.ndindex(*batch):
+        told = F[i].astype(np.result_type(G, np.float64))
+        of = told.tobytes(), told.dtype, n
+        (moved[i], held[i]), (most[i], _) = _norms_of_hold(*of), _norms_of_exponential(*of)
+    with np.errstate(all="ignore"):
+        # a scaled dt B loses what is below the smallest number, and each squaring doubles that
+        underflows = floor * (n + 1) * np.sqrt(n * columns) * whole * np.maximum(1, held)
+        right = [CHARGE * (moved * w + held) * inputs + underflows for w in (own, whole)]
+        wider = np.maximum(first, CHARGE * most * whole)
+    known = np.isfinite(G).all((-2, -1))
+    told = Block(first, wider), Block(*right)
+    return tuple(Block(*(np.where(known, k, np.inf) for k in block)) for block in told)
+
+
+@lru_cache(4096)
+def _norms_of_hold(entries, dtype, n) -> tuple[float, float]:
+    """The norm of the derivative of φ₁(F), and ‖φ₁‖₂ + ‖φ₂‖₂."""
+    F = np.frombuffer(entries, dtype).reshape(n, n)
+    if not _bounded(F) or not n:
+        return (0.0, 0.0) if not n else (np.inf, np.inf)
+    hold = _Hold(F)
+    slope = _norm_of_derivative if n <= EXACT_CONDITION else _estimated_norm
+    return slope(hold), float(spectral_norm(hold.value) + spectral_norm(hold.joined))
 
 
 def condition(G):
@@ -196,27 +241,32 @@ def condition(G):
     kappa = np.ones(G.shape[:-2])
     for i in np.ndindex(*G.shape[:-2]):
         one = G[i].astype(np.result_type(G, np.float64))
-        kappa[i] = _condition(one.tobytes(), one.dtype, len(one))
+        slope, size = _norms_of_exponential(one.tobytes(), one.dtype, len(one))
+        if slope == np.inf:
+            kappa[i] = np.inf
+        elif size and one.any():  # where e^G underflows: as for κ = 1
+            kappa[i] = slope * float(frobenius(one)) / size
     return kappa
 
 
-@lru_cache(4096)
-def _condition(entries, dtype, n):
-    G = np.frombuffer(entries, dtype).reshape(n, n)
+def _bounded(G) -> bool:
+    """True if e^G is finite, and what a program needs for it."""
     with np.errstate(all="ignore"):
-        bounded = np.isfinite(G @ G).all() and np.isfinite(expm(G)).all()
-    if not bounded:
-        return np.inf
-    if not G.any():
-        return 1.0
-    if G.shape[-1] <= EXACT_CONDITION:
-        exponential = _Exponential(G, 0)
-        slope = _norm_of_derivative(exponential)
-    else:
-        exponential = _Exponential(G, squarings(G) - 1)
-        slope = _estimated_norm(exponential)
-    size = float(frobenius(exponential.value))
-    return slope * float(frobenius(G)) / size if size else 1.0  # e^G underflows: as for κ = 1
+        return bool(np.isfinite(G @ G).all() and np.isfinite(expm(G)).all())
+
+
+@lru_cache(4096)
+def _norms_of_exponential(entries, dtype, n) -> tuple[float, float]:
+    """The norm of the derivative of e^G, and ‖e^G‖_F."""
+    G = np.frombuffer(entries, dtype).reshape(n, n)
+    if not _bounded(G):
+        return np.inf, np.inf
+    if not n:
+        return 0.0, 0.0
+    few = n <= EXACT_CONDITION
+    exponential = _Exponential(G, 0 if few else squarings(G) - 1)
+    slope = _norm_of_derivative(exponential) if few else _estimated_norm(exponential)
+    return slope, float(frobenius(exponential.value))
 
 
 def _norm_of_derivative(exponential):
@@ -281,6 +331,42 @@ class _Exponential:
             slope = 2 * slope + slope @ D + D @ slope
         for power in self.powers:
             slope = slope @ power + power @ slope
+        return slope
+
+
+class _Hold:
+    """φ₁(G), φ₂(G) = `joined`, and the derivative of φ₁, with the interface of `_Exponential`.
+
+    φ₁(2z) = ½ (e^z + 1) φ₁(z), φ₂(2z) = ½ φ₂(z) + ¼ φ₁(z)².
+    """
+
+    def __init__(self, G):
+        steps, I = squarings(G), np.eye(len(G))
+        self.scale, self.I = 0.5**steps, I
+        self.G = G * self.scale
+        self.sums = [I]
+        for k in range(DEGREE, 0, -1):  # I + G/2! + G²/3! + …
+            self.sums.append(I + self.G @ self.sums[-1] / (k + 1))
+        self.value, self.joined, joined = self.sums.pop(), I / 2, I
+        for k in range(DEGREE, 0, -1):  # I/2! + G/3! + …
+            joined = I + self.G @ joined / (k + 2)
+        self.joined, e, self.levels = joined / 2, I + self.G @ self.value, []
+        for _ in range(steps):
+            self.levels.append((e, self.value))
+            self.joined = self.joined / 2 + self.value @ self.value / 4
+            self.value, e = (e + I) @ self.value / 2, e @ e
+
+    def derivative(self, E):
+        """The derivative of φ₁ in the direction E."""
+        E = E * self.scale
+        slope = np.zeros_like(E)
+        for k, held in zip(range(DEGREE, 0, -1), self.sums, strict=True):
+            slope = (E @ held + self.G @ slope) / (k + 1)
+        first = self.levels[0][1] if self.levels else self.value
+        of_e = E @ first + self.G @ slope
+        for e, held in self.levels:
+            slope = (of_e @ held + slope + e @ slope) / 2
+            of_e = of_e @ e + e @ of_e
         return slope
 
 

@@ -17,6 +17,8 @@ def packed(gauges: Gauges) -> dict[str, np.ndarray] | None:
         for field in fields(Gauge):
             value = getattr(gauge, field.name)
             if isinstance(value, Measure) and value.name == "error":  # the distance to the value
+                if value.backward is not None:
+                    arrays[f"{j}.backward"] = value.backward
                 value = value.bound
             if isinstance(value, KnownBound):
                 value = value.k1
@@ -35,10 +37,11 @@ def unpacked(arrays: Mapping[str, np.ndarray]) -> Gauges:
         found.setdefault(place, {})[field] = a if a.ndim or field in ARRAYS else a.item()
     for told in found.values():
         if "measure" in told:
-            told["measure"] = Measure("error", distance(told["value"]), told["measure"])
+            backward, of = told.pop("backward", None), distance(told["value"])
+            told["measure"] = Measure("error", of, told["measure"], backward)
         if "derive" in told:
             told["derive"] = KnownBound(told["derive"])
     return tuple(Gauge(**told) for told in found.values())
 
 
-ARRAYS = ("value", "k0", "k1", "measure", "derive")  # also if they have no axes
+ARRAYS = ("value", "k0", "k1", "measure", "backward", "derive")  # also if they have no axes

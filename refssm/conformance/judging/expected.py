@@ -37,6 +37,7 @@ from refssm.conformance.number_types import LONG_DOUBLE_IS_WIDER, judged_type
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 
+DERIVED = 48  # entries of an argument whose gradient the oracle derives
 BITS = (192, 768)  # an oracle has 166; balls of thousands of steps grow, and need more
 TIGHT = 1 / 1024  # the largest radius of a ball, in units of u·K0
 # these enclosures add up all of the past at each time: l² operations, where the oracle needs l
@@ -249,9 +250,19 @@ def _defined_as(op: Operator) -> Operator:
     return next((o for o in OPERATORS if o.reference is op.definition), op)
 
 
+def _derived(op, arrays, statics, gradients):
+    """The derivative of the oracle; of a larger case our gradients in double precision."""
+    if max(a.size for a in arrays) > DERIVED:
+        return gradients
+    number = len(op.outputs)
+    return oracle.gradient(op, arrays[:number], arrays[number:], **statics)
+
+
 def _exact_values(op, vjp, arrays, statics, gauged, small):
     """Values to judge double precision by: those of `small`, or long double's if large."""
     outputs = [g.value for g in gauged]
+    if vjp is not None and not op.contract.judges_gradients_in_double:
+        return _derived(op, arrays, statics, outputs)
     largest = max(a.size for a in (*arrays, *outputs))
     closed = op.constructor and op.contract.follows_each_operation
     work = math.prod(op.sizes(*arrays, **statics).values()) if vjp is None and not closed else 0

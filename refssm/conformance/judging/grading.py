@@ -268,25 +268,29 @@ def right_bits(worst: float, u: float) -> float:
 
 
 def _compare_norms(actual, gauge: Gauge, standard: Standard, dims, name, notes) -> Verdict:
-    """Grade whole matrices by the measure of their contract; there is no grade B."""
+    """Grade whole matrices by the measure of their contract; most have no bound of grade B."""
     assert gauge.measure is not None
     u, room, measure = standard.u, standard.room, gauge.measure
     with np.errstate(all="ignore"):
         error = measure.of(actual)
         judged = np.isfinite(measure.bound) & (actual.size > 0)
-        ratio = np.where(judged & (error > 0), error / (u * measure.bound), 0.0)
+        ratio, of_most = (
+            np.where(judged & (error > 0), error / (u * bound), 0.0)
+            for bound in (measure.bound, measure.most)
+        )
     if not judged.any():
         return Verdict("-" if actual.size else "A", notes=notes)
-    worst = float(ratio.max())
-    grade = "A" if worst <= room else "C" if worst <= room * HALF_PRECISION / u else "F"
-    bits = right_bits(worst, u)
-    if grade == "A":
-        return Verdict(grade, worst, bits, notes=notes, allowed=room)
-    member = np.unravel_index(np.argmax(ratio), ratio.shape)[:-2]
+    worst, least = float(ratio.max()), float(of_most.max())
+    grade = "A" if worst <= room else "B" if least <= room else "C"
+    grade = "F" if least > room * HALF_PRECISION / u else grade
+    if grade in "AB":
+        return Verdict(grade, worst, right_bits(worst, u), notes=notes, allowed=room)
+    member = np.unravel_index(np.argmax(of_most), ratio.shape)[:-2]
+    worst = float(ratio[(*member, 0, 0)])
     difference = np.abs(actual - gauge.value).astype(float)
     i = (*member, *np.unravel_index(np.argmax(difference[member]), actual.shape[-2:]))
     got, want = told_apart(actual[i], gauge.value[i])
-    place, allowed = ", ".join(map(str, i)), room * u * measure.bound[(*member, 0, 0)]
+    place, allowed = ", ".join(map(str, i)), room * u * measure.most[(*member, 0, 0)]
     size = f"{measure.name} {error[(*member, 0, 0)]:.2e} in norm, allowed {allowed:.1e}"
     where = describe(difference > difference[member].max() / 100, dims)
     message = f"worst {name}[{place}]: got {got}, want {want} ({size}); {where}"
@@ -295,7 +299,7 @@ def _compare_norms(actual, gauge: Gauge, standard: Standard, dims, name, notes) 
         with np.errstate(all="ignore"):
             shown = np.where(judged, difference / (u * measure.bound), np.nan)
         damage = Damage(name, shown, axis_names(shown.ndim, dims), room, OF_NORM)
-    bits, kind = max(0.0, bits), f"values of `{name}`"
+    bits, kind = max(0.0, right_bits(worst, u)), f"values of `{name}`"
     return Verdict(grade, worst, bits, message, notes, allowed=room, damage=damage, kind=kind)
 
 

@@ -13,15 +13,17 @@ from refssm._declaration.operator import Operator
 from refssm.conformance.gauges.gauge import Gauge, wide
 from refssm.conformance.judging.verdict import (
     CLASSES,
-    RANKS,
     Verdict,
     kind_of,
     misfit,
     told_apart,
     types_in,
+    worst_of,
     wrong,
 )
 from refssm.conformance.standard import HALF_PRECISION, Standard
+
+OTHER_ORDER = "the modes come in another order than the operator's page promises"
 
 
 def grade_invariants(
@@ -36,7 +38,7 @@ def grade_invariants(
     got, want = (_invariants(op, ys) for ys in (outputs, [g.value for g in gauged]))
     size = max(1, *(n for g in gauged for n in g.value.shape))
     told = [_compared(a, b, size, standard) for a, b in zip(got, want, strict=True)]
-    return max(told, key=lambda v: (RANKS.index(v.grade), v.ratio)) if told else Verdict("A")
+    return worst_of(told) if told else Verdict("A")
 
 
 def _invariants(op, outputs) -> list[Invariant]:
@@ -63,7 +65,9 @@ def _compared(got: Invariant, want: Invariant, size: int, standard: Standard) ->
         grade = "C"
     bits = -np.log2(standard.u) - (max(0.0, np.log2(ratio)) if ratio > 0 else 0.0)
     if grade == "A":
-        return Verdict(grade, ratio, bits, allowed=standard.room)
+        far = np.sqrt((np.abs(got.value - want.value) ** 2).sum()) > allowed
+        notes = (OTHER_ORDER,) if want.ordered and far else ()
+        return Verdict(grade, ratio, bits, notes=notes, allowed=standard.room)
     norm = " in norm" * (np.ndim(want.value) > 0)
     message = f"worst {want.name}: the error is {error:.2e}{norm}, allowed {allowed:.1e}"
     return Verdict(

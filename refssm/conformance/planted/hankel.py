@@ -11,7 +11,13 @@ from refssm._numerics.broadcasting import unbroadcast
 from refssm._numerics.lyapunov import lyapunov, stein
 from refssm.conformance.planted import bugs_of
 from refssm.conformance.planted.arithmetic import bfloat16, float16, tf32
-from refssm.conformance.planted.planting import Planting, instead, of_each_result, of_result
+from refssm.conformance.planted.planting import (
+    SINGLE_GRADIENT,
+    Planting,
+    instead,
+    of_each_result,
+    of_result,
+)
 from refssm.hankel import (
     GRAMIANS,
     GRAMIANS_DISCRETE,
@@ -318,6 +324,8 @@ def _by_eigenvectors(A, F):
     return V @ (-(W @ F @ W.conj().T) / (w[:, None] + w.conj())) @ V.conj().T
 
 
+for _p in (GRAMIAN_BUGS, GRAMIAN_DISCRETE_BUGS):
+    _p.plant(SINGLE_GRADIENT, by="gradient[float64]")
 GRAMIAN_BUGS.plant(
     ("lyapunov_sign", "A P + P Aᴴ = B Bᴴ", of_each_result(np.negative)),
     ("A_negated", "−A for A", {"A": np.negative}),

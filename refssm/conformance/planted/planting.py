@@ -183,6 +183,10 @@ class Planting:
         )
         for check, row in MEMORY.items():
             self.plant(row, by=check)
+        for name, domain in self.op.inputs.items():
+            if domain.kind == "flag":
+                what = f"`{name}` inverted by ~, which makes no integer false"
+                self.plant(("integers_inverted", what, {name: _only_flags}), by="flags")
         self.kept()
         self.shortcuts()
         if "transform" not in self.op.traits:
@@ -336,6 +340,11 @@ def _single_inside(right, *args, **statics):
     return widened(right, *map(single, args), **statics)
 
 
+def _only_flags(a):
+    """Flags as they are; of integers none is true, as of `~a == 0`."""
+    return a if a.dtype == bool else np.zeros_like(a)
+
+
 def _without_nan(right, *args, **statics):
     return right(*(np.nan_to_num(a, nan=0) for a in args), **statics)
 
@@ -419,6 +428,10 @@ SINGLE_FOR_DOUBLE = [
     ("single_inside", "single precision inside a double interface", _single_inside),
     ("narrow_result", "single precision returned for double", of_each_result(single)),
 ]
+# of an operator whose gradients long double cannot judge: those of solves
+SINGLE_GRADIENT = (
+    "single_inside", "single precision inside a double backward pass", _single_inside,
+)  # fmt: skip
 MEMORY = {
     "unchanged": ("overwrites_input", "an argument used as scratch memory", _overwriting),
     "readonly": ("writes_scratch", "an argument written to and restored", _writing),

@@ -20,7 +20,13 @@ from refssm.conformance.calling.links import switches
 from refssm.conformance.cases.drawing import LONG, SIZES, TAME_SIZE
 from refssm.conformance.cases.presets import OfPresets, longest_preset
 from refssm.conformance.cases.sizes import core_dims, entries_of, largest
-from refssm.conformance.checks.checks import PROFILES, judged_in_double, rule_named
+from refssm.conformance.checks.checks import (
+    DERIVED_SIZES,
+    PROFILES,
+    derived,
+    has_gradient,
+    rule_named,
+)
 from refssm.conformance.checks.law import Conduct, Law, Rule
 from refssm.conformance.judging.result import FAILURES, OTHERWISE, THIN, Also, Result
 
@@ -234,7 +240,7 @@ def limits(result: Result) -> str:
     if op.constructor:
         return ", ".join([*parts, f"parameters outside the domains in `refssm show {op}`"])
     parts += others
-    if rule.of_gradient and not judged_in_double(op):
+    if rule.of_gradient and not has_gradient(op, "float64"):
         parts.append("gradients in double precision")
     parts += [] if result.reached else ["batches above 3"]
     return ", ".join([*parts, f"inputs outside the domains in `refssm show {op}`"])
@@ -246,6 +252,8 @@ def _reach(op: Operator, rule: Rule, result: Result, first: str, entries: int) -
     long = LONG if first in op.static and not op.contract.stays_short else ()
     # gradients have the same sizes in every profile
     sizes = [SIZES if rule.of_gradient else p.sizes for p in (profile, thorough)]
+    if rule.of_gradient and derived(op, result.dtype):
+        return f"{first} above {result.reached.get(first, max(DERIVED_SIZES))}"
     usual, most = (largest(op, first, (*some, *long), entries) for some in sizes)
     longest = longest_preset(op, result.dtype, profile.deep) if rule.of_presets else 0
     if rule.of_presets:

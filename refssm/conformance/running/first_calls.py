@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.checks.beside_old import Beside
+from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.number_types import number_type
 from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session
@@ -50,6 +52,7 @@ class Probe:
         self.session, self.scope, self.candidate = session, scope, candidate
         self.learned = session.learned.get(scope.op.name)
         self.made: dict[str, FirstCall] = {}  # by type
+        self.of_both: FirstCall | None = None  # the call with real and complex arguments
         self.convention: str | None = None  # in which it is right; None: not looked for
         self.explained: dict[str, list] = defaultdict(list)  # by check, in the types so far
 
@@ -155,7 +158,31 @@ class Probe:
             return self.learned.mixed
         if self.scope.only_complex:
             return False
-        return accepts_mixed_kinds(self.candidate, self.scope.types, self.refused)
+        self.of_both = call_of_both_kinds(self.candidate, self.scope.types, self.refused)
+        return self.of_both is None or self.of_both.outcome.status != "raised"
+
+    def wrong_first(self, candidate: Candidate) -> tuple[FirstCall, Verdict] | None:
+        """A call in the type of `candidate`, made before the first check, whose outputs are wrong.
+
+        The checks make other calls, so a fault of just these would never be seen: a kernel that is
+        not compiled yet, a table that the first call fills.
+        """
+        assert candidate.standard is not None
+        dtype = candidate.standard.type.name
+        made = {f"the first call in {t}": first for t, first in self.made.items() if t == dtype}
+        if candidate.sliced and next(iter(self.made), "") == dtype:  # it was called with its batch
+            made = {}
+        if self.mixed and self.of_both and self.of_both.case.type.name == dtype:
+            made["the first call with real and complex arguments"] = self.of_both
+        for what, first in made.items():
+            if first.outcome.status != "ok":
+                continue
+            arrays, statics = candidate.given(first.case)
+            verdict, _ = candidate.grader.value(arrays, statics, first.outcome.outputs)
+            if not verdict.ok:
+                told = f"{what}: {verdict.message}"
+                return first, replace(verdict, message=told, kind=verdict.failure[1])
+        return None
 
     @cached_property
     def older(self) -> Beside | None:
@@ -252,16 +279,16 @@ def _axes_exchanged(gauge):
     return gauge.moved(lambda a: np.swapaxes(a, 0, 1))
 
 
-def accepts_mixed_kinds(candidate: Candidate, types, refused) -> bool:
-    """True if a call with real and complex arguments together does not raise."""
+def call_of_both_kinds(candidate: Candidate, types, refused) -> FirstCall | None:
+    """A call with real and complex arguments together; None where there is nothing to mix."""
     op = candidate.op
     either = tuple(n for n, d in op.inputs.items() if d.kind == "either")
     dtype = next((t for t in types if number_type(t).carrier.kind == "c" and not refused[t]), "")
     if not dtype or not either or len(either) == len(op.inputs) == 1:
-        return True
+        return None
     try:
         case = ordinary_case(op, dtype, real=either[-1:])
         arrays, statics = candidate.given(case)
     except (Declined, Broken):
-        return True
-    return candidate.judged_in(dtype).outcome(arrays, statics).status != "raised"
+        return None
+    return FirstCall(case, candidate.judged_in(dtype).outcome(arrays, statics))

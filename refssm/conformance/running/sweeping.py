@@ -12,7 +12,7 @@ import numpy as np
 from refssm.conformance.calling.candidate import Candidate, without_result
 from refssm.conformance.cases.case import Case, ordinary_cases
 from refssm.conformance.cases.sampling import Sample
-from refssm.conformance.checks.checks import COMPARING, Check
+from refssm.conformance.checks.checks import COMPARING, VALUE, Check
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.piece import key_of
 from refssm.conformance.checks.sweep import MORE, sweep
@@ -32,6 +32,7 @@ UNFIT = "no other check was run: none can pass before the layout fits"
 RAISES = "no other check was run: the call raises in every type, perhaps for a wrong layout"
 CUT = "ended after {} of {} cases: its share of the {:g} s of --time was over"
 AGAIN = 1  # where the same check fails in another type: the search ends with the piece
+ONCE = "the same call is right when it is made again: what is different in the first call?"
 SEVERAL = 5  # so many cases have more than one length, unless the implementation limits them
 
 
@@ -133,6 +134,9 @@ class Sweeping:
 
     def _result(self, started: float) -> Result:
         check, swept = self.check, self._judged_cases()
+        first = self.probe.wrong_first(self.candidate) if check.rule is VALUE else None
+        if first and not swept.failures:
+            return self._of_wrong_first(*first, started, (swept.examples, swept.declined))
         older = self.probe.older
         hint = older.told(check.id, swept.keys) if check.rule in COMPARING and older else ""
         if not swept.failures and swept.declined == swept.examples:
@@ -161,6 +165,15 @@ class Sweeping:
                 for dim, size in (*case.sizes.items(), *case.batch.items()):
                     reached[dim] = max(size, reached.get(dim, 0))
         return reached
+
+    def _of_wrong_first(self, first: FirstCall, verdict: Verdict, started, counts) -> Result:
+        """The result of a first call with wrong outputs, where those of all cases are right."""
+        explaining = self._explaining()
+        shown = explaining.shown(_failure(first.case, verdict), None, hints=False, shrink=False)
+        again = self.judge_case(first.case)
+        shown = replace(shown, hint=ONCE if again.ok else "")
+        result = self.wording.judged(self.check, verdict, started, *counts).explained(shown)
+        return replace(result, shrunk=False)
 
     def of_first_call(self, first: FirstCall) -> Result:
         """The result of a first call that is a failure; the check draws no other case."""

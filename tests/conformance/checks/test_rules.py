@@ -44,7 +44,7 @@ PAGE = Path(__file__).parents[3] / overview.CHECKS
 ORDER = [
     *("value", "state", "gradient", "against", "against_gradient"),
     *("split", "nan", "prefix", "additive", "scaling", "zero", "causal", "shift", "batch", "group"),
-    *("repeat", "strides", "readonly", "unchanged", "alias", "shapes", "empty", "stream"),
+    *("repeat", "strides", "readonly", "unchanged", "alias", "shapes", "empty", "flags", "stream"),
 ]
 
 

@@ -2,11 +2,16 @@
 
 import numpy as np
 import pytest
-from scipy.linalg import expm_cond
+from judging import judged
+from scipy.linalg import expm, expm_cond
 
+import refssm
 from refssm._numerics.expm import expm_derivative
 from refssm.conformance.gauges import linalg
 from refssm.conformance.gauges.linalg import condition
+from refssm.conformance.judging.grading import judge
+from refssm.discretize import DISCRETIZE_ZOH
+from refssm.discretize.hold import zoh_exponent
 
 
 def matrix(n, dtype, seed):
@@ -39,3 +44,61 @@ def test_a_derivative_that_forgets_one_of_its_two_products_is_seen(monkeypatch):
     exponential.powers[0] = exponential.powers[0] * 0
     right = expm_derivative(4 * G, E)
     assert np.abs(exponential.derivative(E) - right).max() > np.abs(right).max() / 100
+
+
+@pytest.mark.parametrize("size", [2.0**-20, 1.0, 20.0])
+def test_the_functions_of_a_hold_and_their_derivative_are_blocks_of_an_exponential(size):
+    F, E, I = size * matrix(3, "complex128", 1), matrix(3, "complex128", 2), np.eye(3)
+    G, direction = np.zeros((9, 9), complex), np.zeros((9, 9), complex)
+    G[:3, :3], G[:3, 3:6], G[3:6, 6:], direction[:3, :3] = F, I, I, E
+    hold, right = linalg._Hold(F), expm(G)
+    slope = expm_derivative(G, direction)[:3, 3:6]
+    for found, wanted in (
+        (hold.value, right[:3, 3:6]),
+        (hold.joined, right[:3, 6:]),
+        (hold.derivative(E), slope),
+    ):
+        assert np.abs(found - wanted).max() < 2.0**-30 * np.abs(wanted).max()
+
+
+def with_digits_of_one(rule):
+    """B̄ as after a subtraction of 1: it has the absolute error of a number near 1."""
+
+    def wrong(A, B, dt):
+        A_bar, *B_bars = rule(A, B, dt)
+        return A_bar, *((b + np.float32(1)) - np.float32(1) for b in B_bars)
+
+    return wrong
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", ["discretize_zoh", "discretize_foh"])
+def test_an_identity_hides_no_error_of_the_input_matrix(name, seed):
+    wrong = with_digits_of_one(getattr(refssm, name))
+    (line,) = judged(name, wrong, "value", types=("float32",), dtypes=("float32",), seed=seed)
+    assert line.failed
+    assert "B" in line.message.partition("[")[0]
+
+
+def augmented(A, B, dt):
+    """One exponential of [[dt A, dt B], [0, 0]], halved as often as its own norm asks for."""
+    G, n = zoh_exponent(A, B, dt), A.shape[-1]
+    s = max(0, int(np.ceil(np.log2(np.abs(G).sum(0).max()))))
+    G = G / np.float32(2.0**s)
+    E = term = np.eye(len(G), dtype=G.dtype)
+    for k in range(1, 16):
+        term = term @ G / np.float32(k)
+        E = E + term
+    for _ in range(s):
+        E = E @ E
+    return E[:n, :n], E[:n, n:]
+
+
+def test_a_large_input_matrix_makes_one_exponential_of_both_backward_stable():
+    grades = []
+    for size in (1, 2.0**12):
+        A = np.float32([[-0.3, 0.2], [-0.1, -0.4]])
+        B = np.float32([[size], [size / 3]])
+        told = judge(DISCRETIZE_ZOH, augmented, A, B, np.float32(1))
+        grades.append(told.grade)
+    assert grades == ["A", "B"]

@@ -13,6 +13,7 @@ from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.worker import NOT_CALLED, RESTARTS, Worker
 from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Settings
+from refssm.conformance.running.sweeping import ONCE
 
 ILLEGAL = "CUDA error: an illegal memory access was encountered"
 OF_KERNELS = [
@@ -192,3 +193,35 @@ def test_a_package_without_functions_names_its_modules(capfd):
     assert result == 4
     assert "(its modules are refssm_gpu.cauchy, refssm_gpu.convolution, " in err
     assert "_launching" not in err
+
+
+@pytest.mark.parametrize(
+    ("wrong_in", "dtype", "said"),
+    [
+        (1, "float32", "the first call in float32: worst x"),
+        (2, "complex64", "the first call in complex64: worst x"),
+        (3, "complex64", "the first call with real and complex arguments: worst x"),
+    ],
+)
+def test_calls_before_the_first_check_are_judged_as_values(wrong_in, dtype, said):
+    calls = []
+
+    def wrong_once(a, b):
+        calls.append(1)
+        return scan(a, b) + (len(calls) == wrong_in)
+
+    found = judged("linear_scan", wrong_once, "value", types=BOTH)
+    bad = [r for r in found if r.failed]
+    assert [r.dtype for r in bad] == [dtype]
+    assert bad[0].message.startswith(said)
+    assert bad[0].hint == ONCE
+
+
+def test_a_function_that_is_called_slice_by_slice_is_not_blamed_for_its_batched_call():
+    def one_sequence(a, b):
+        x, state = np.empty_like(b), 0
+        for k in range(len(b)):
+            x[k] = state = a[k] * state + b[k]
+        return x
+
+    assert not any(r.failed for r in judged("linear_scan", one_sequence, "value", types=BOTH[:1]))

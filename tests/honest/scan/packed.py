@@ -24,7 +24,7 @@ def selecting(a, b, resets):
 def segmented(a, b, resets):
     """Hillis and Steele's scan: a span with a reset in it ignores all before it."""
     a, x = (y.astype(np.result_type(a, b)) for y in np.broadcast_arrays(a, b))
-    ended = np.broadcast_to(resets[..., None], x.shape).copy()
+    ended = np.broadcast_to(resets[..., None] != 0, x.shape).copy()
     step = 1
     while step < x.shape[-2]:
         early, late = (..., slice(None, -step), slice(None)), (..., slice(step, None), slice(None))

@@ -40,7 +40,7 @@ def _elements(x, log_a, B, S0, resets):
     S = np.broadcast_to(S, shape).astype(np.result_type(a, S, start))
     S[..., :1, :, :] += start
     a = np.broadcast_to(a, (*shape[:-2], 1, 1)).copy()
-    flags = np.broadcast_to(resets[..., None, None], a.shape).copy()
+    flags = np.broadcast_to(resets[..., None, None] != 0, a.shape).copy()
     return a, S, flags
 
 

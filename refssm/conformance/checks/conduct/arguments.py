@@ -10,6 +10,7 @@ from itertools import chain
 
 import numpy as np
 
+from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import (
     Broken,
     Candidate,
@@ -27,7 +28,7 @@ from refssm.conformance.judging.verdict import WRITTEN, Verdict, worst_of, wrong
 PASS = Verdict("A")
 
 
-@conduct(of_memory=True)
+@conduct(of_memory=True, every_type=True)
 def strides(candidate: Candidate, case: Case) -> Verdict:
     """Views with any strides give the outputs of contiguous arrays."""
     arrays, statics = candidate.given(case)
@@ -78,7 +79,7 @@ def unchanged(candidate: Candidate, case: Case) -> Verdict:
     )
 
 
-@conduct(without_arguments=True, of_memory=True)
+@conduct(without_arguments=True, of_memory=True, every_type=True)
 def alias(candidate: Candidate, case: Case) -> Verdict:
     """Outputs share no memory with arguments, nor with the outputs of other calls, also where they
     have 128 kB or an argument is 0; a later call does not change them.
@@ -226,6 +227,34 @@ def _graded_if_defined(candidate: Candidate, arrays, statics, outputs) -> Verdic
     return candidate.grader.outputs(arrays, outputs, candidate.grader.expect(arrays, statics))
 
 
+def with_flags(op: Operator) -> bool:
+    """True if an argument is true or false, such as `resets`."""
+    return any(domain.kind == "flag" for domain in op.inputs.values())
+
+
+@conduct(owed=with_flags, of_memory=True)
+def flags(candidate: Candidate, case: Case) -> Verdict:
+    """Resets that are integers, 0 or another number, give the outputs of false and true. Code that
+    refuses integers gets a note.
+    """
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    places = [i for i, domain in enumerate(op.inputs.values()) if domain.kind == "flag"]
+    wanted = candidate.grader.expect(arrays, statics)
+    plain = candidate.grader.outputs(arrays, candidate.results(arrays, statics), wanted)
+    if not plain.ok:
+        return _about("also with resets of true and false: ", plain)
+    for number in (1, 2):
+        given = [a * np.int32(number) if i in places else a for i, a in enumerate(arrays)]
+        outcome = candidate.outcome(given, statics)
+        if outcome.status != "ok":
+            told = outcome.message or "is declined"
+            return Verdict("A", notes=(f"with resets of 0 and {number} the call {told}",))
+        verdict = candidate.grader.outputs(arrays, outcome.outputs, wanted)
+        if not verdict.ok:
+            return _about(f"with resets of 0 and {number} as integers: ", verdict)
+    return PASS
+
+
 def _defined(op, arrays, statics) -> bool:
     """False if the definition refuses a size: a layer needs a channel, HiPPO a coefficient."""
     try:
@@ -240,4 +269,12 @@ def _about(what: str, verdict: Verdict) -> Verdict:
     return replace(verdict, message=what + verdict.message, kind=verdict.failure[1])
 
 
-ARGUMENTS: tuple[Conduct, ...] = (strides, readonly, unchanged, alias, shapes, empty)
+ARGUMENTS: tuple[Conduct, ...] = (
+    strides,
+    readonly,
+    unchanged,
+    alias,
+    shapes,
+    empty,
+    flags,
+)

@@ -27,6 +27,7 @@ from refssm.conformance.judging.verdict import Verdict, told_apart, worst_of, wr
 from refssm.conformance.number_types import NumberType
 
 CALLS = 20
+PULLS = 10
 KIND = "results of equal calls"
 KEPT = "is something kept by the identity or the address of an argument?"
 LEFT = "is something kept from the last call?"
@@ -39,19 +40,23 @@ def repeat(candidate: Candidate, case: Case) -> Verdict:
     """Twenty calls with the same input give the same outputs, bit for bit; so do twenty with a
     longer input. If `deterministic=False` is declared, differences within tolerance are a note.
     New values in the arrays of an earlier call give the outputs of the new values, and so does a
-    new value of one argument alone. The VJP gives its gradients again after a forward call with
-    other values, of all arguments or of one.
+    new value of one argument alone. The VJP gives its gradients again, also for a longer input, and
+    after a forward call with other values, of all arguments or of one.
     """
     verdict = _repeated(candidate, case, "")
     if verdict.ok:
         verdict = worst_of([verdict, *_changed_alone(candidate, case)])
     if verdict.ok and candidate.has_vjp:
-        verdict = worst_of([verdict, _pulled_again(candidate, case)])
+        pulled = _pulled_repeatedly(candidate, case, ""), _pulled_again(candidate, case)
+        verdict = worst_of([verdict, *pulled])
     if not verdict.ok:
         return verdict
     for larger, at in longer(candidate, case):
         try:
-            return worst_of([verdict, _repeated(candidate, larger, at)])
+            verdict = worst_of([verdict, _repeated(candidate, larger, at)])
+            if verdict.ok and candidate.has_vjp:
+                verdict = worst_of([verdict, _pulled_repeatedly(candidate, larger, at)])
+            return verdict
         except Declined:  # this length is not supported
             continue
         except Broken as broken:
@@ -110,6 +115,35 @@ def _mixed(op: Operator, arrays, values) -> Iterator[tuple[str, list[np.ndarray]
         changed = zip(op.inputs, arrays, values, strict=True)
         mixed = [new if name in names else old for name, old, new in changed]
         yield " and ".join(f"`{name}`" for name in names), mixed
+
+
+def _pulled_repeatedly(candidate: Candidate, case: Case, at: str) -> Verdict:
+    """Equal calls of the VJP give right gradients each time; other bits are a note.
+
+    Backward passes on a device often add up by atomic operations. A race gives wrong gradients in
+    some calls only, and `gradient` makes each call once.
+    """
+    arrays, statics = candidate.given(case)
+    cotangents, _ = cotangents_of(case, arrays, statics, candidate.offer.views)
+    calls = []
+    for _ in range(PULLS):
+        try:
+            calls.append(candidate.outputs([*cotangents, *arrays], statics, vjp=True))
+        except (Broken, Declined):  # which the check of gradients tells
+            return Verdict("A")
+    first, *later = calls
+    if not all(isinstance(g, np.ndarray) for of in calls for g in of):  # and this, too
+        return Verdict("A")
+    differ = [of for of in later if not all(map(_same_bits, of, first))]
+    if not differ:
+        return Verdict("A")
+    told = f"{at}{len(differ)} of {len(later)} later calls of the VJP differ from the first"
+    for of in (first, *differ):
+        verdict = candidate.grader.gradients(of, cotangents, arrays, statics)
+        if not verdict.ok:
+            return replace(verdict, message=f"{told}: {verdict.message}", kind=KIND)
+    names = [f"d{name}" for name in candidate.op.inputs if name not in candidate.op.discrete]
+    return Verdict("A", notes=(f"{told}, {_farthest(names, differ, first, case.type)}",))
 
 
 def _pulled_again(candidate: Candidate, case: Case) -> Verdict:

@@ -7,7 +7,7 @@ import numpy as np
 from refssm._numerics.expm import expm
 from refssm.conformance.planted.discretize import every_rule as every
 from refssm.conformance.planted.discretize.every_rule import with_step
-from refssm.conformance.planted.planting import Epsilon, instead, of_result
+from refssm.conformance.planted.planting import SINGLE_GRADIENT, Epsilon, instead, of_result
 from refssm.discretize import DISCRETIZE_BILINEAR, DISCRETIZE_ZOH
 from refssm.discretize.blocks import for_every, identity, scaled
 from refssm.discretize.hold import zoh_exponent
@@ -158,6 +158,7 @@ ZOH.plant(
     ("unscaled", "a Taylor polynomial without scaling", _rule(_taylor(12))),
     ("first_order_hold", "φ₁ to first order", _rule(held=lambda Z: _explicit(Z / 2))),
     ("inverse_time", "e^{−dt A}", _rule(lambda Z: expm(-Z))),
+    every.DIGITS_OF_ONE,
 )
 BILINEAR.plant(
     ("unpivoted", "elimination without exchanges of rows", unpivoted(0.5)), by="value[float64]"
@@ -191,6 +192,7 @@ BILINEAR.plant(
            lambda Z: _resolvent(Z.conj() / 2))),
     by="value[complex64]",
 )  # fmt: skip
+BILINEAR.plant(SINGLE_GRADIENT, by="gradient[float64]")
 BILINEAR.plant(
     ("resolvent_sign", "I + ½dt A for I − ½dt A in the backward pass", every.resolvent_sign),
     by="gradient",

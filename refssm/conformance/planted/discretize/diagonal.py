@@ -7,7 +7,7 @@ from refssm._numerics.expm import expm
 from refssm.conformance.planted.discretize import every_rule as every
 from refssm.conformance.planted.discretize.dense import unpivoted
 from refssm.conformance.planted.discretize.every_rule import with_step, without_last
-from refssm.conformance.planted.planting import Epsilon, instead, of_result
+from refssm.conformance.planted.planting import SINGLE_GRADIENT, Epsilon, instead, of_result
 from refssm.discretize import DISCRETIZE_DIAGONAL_BILINEAR, DISCRETIZE_DIAGONAL_ZOH
 from refssm.discretize.blocks import for_every, identity, scaled
 from refssm.discretize.phi import phi1
@@ -201,6 +201,7 @@ for _op in GBT:
 for _op, _alpha in ((d.DISCRETIZE_GBT, None), (d.DISCRETIZE_BACKWARD, 1.0)):
     _row = "unpivoted", "elimination without exchanges of rows", unpivoted(_alpha)
     PLANTED[_op].plant(_row, by="value[float64]")
+    PLANTED[_op].plant(SINGLE_GRADIENT, by="gradient[float64]")
 
 FOH, DIAGONAL_FOH = PLANTED[d.DISCRETIZE_FOH], PLANTED[d.DISCRETIZE_DIAGONAL_FOH]
 for _p in (FOH, DIAGONAL_FOH):
@@ -212,6 +213,9 @@ for _p in (FOH, DIAGONAL_FOH):
         ("trapezoid", "half of the held input at each end",
          of_result(lambda A_bar, B0, B1: (A_bar, (B0 + B1) / 2, (B0 + B1) / 2))),
     )  # fmt: skip
+
+
+FOH.plant(every.DIGITS_OF_ONE)
 
 
 @FOH.bug("textbook", "A⁻² (e^{dt A} − I − dt A)/dt: no inverse where A is singular")

@@ -45,6 +45,10 @@ def resolvent_sign(right, dA_bar, dB_bar, A, B, dt):
     return dA, dB, right(-dA_bar, dB_bar, -A, B, dt)[2]  # dĀ/ddt has A itself as a factor
 
 
+DIGITS_OF_ONE = (
+    "digits_of_one", "B̄ with the absolute error of a number near 1, as after Ā − I",
+    of_inputs(lambda y: (y + y.real.dtype.type(1)) - y.real.dtype.type(1)),
+)  # fmt: skip
 INPUT_IGNORED = through_input(lambda d: 0 * d)
 STATE_IGNORED = {"dA_bar": lambda d: 0 * d}
 SWAPPED = of_result(lambda *results: results[::-1])

@@ -18,7 +18,7 @@ def segmented(a, b, x0, resets):
     a = a.astype(np.result_type(a, b, x0))
     first = np.where(resets[..., :1, None], 0, a[..., :1, :] * x0[..., None, :]) + b[..., :1, :]
     x = np.concatenate([first, b[..., 1:, :]], axis=-2).astype(a.dtype)
-    gone, step = np.broadcast_to(resets[..., None], x.shape).copy(), 1
+    gone, step = np.broadcast_to(resets[..., None] != 0, x.shape).copy(), 1
     while step < x.shape[-2]:
         kept = ~gone[..., step:, :]
         x[..., step:, :] += np.where(kept, a[..., step:, :] * x[..., :-step, :], 0)
