@@ -192,14 +192,14 @@ def exponential_bound(G):
     return CHARGE * np.maximum(1, condition(G)) * size
 
 
-class Block(NamedTuple):
+class BlockBounds(NamedTuple):
     """The bounds of one block of an exponential, for each matrix of a batch."""
 
     own: np.ndarray  # dt A is off by u max(1, ‖dt A‖)
     backward: np.ndarray  # dt A is off by u max(1, ‖[dt A, dt B]‖)
 
 
-def blocks_of_exponential(G, n: int, floor: float) -> tuple[Block, Block]:
+def blocks_of_exponential(G, n: int, floor: float) -> tuple[BlockBounds, BlockBounds]:
     """The bounds of Ā, n × n, and of what stands right of it in e^G: φ₁(dt A) dt B, and more.
 
     The first n rows of G are [dt A, dt B, …]. Each block is measured by how far it moves itself, so
@@ -221,8 +221,8 @@ def blocks_of_exponential(G, n: int, floor: float) -> tuple[Block, Block]:
         right = [CHARGE * (moved * w + held) * inputs + underflows for w in (own, whole)]
         wider = np.maximum(first, CHARGE * most * whole)
     known = np.isfinite(G).all((-2, -1))
-    told = Block(first, wider), Block(*right)
-    return tuple(Block(*(np.where(known, k, np.inf) for k in block)) for block in told)
+    told = BlockBounds(first, wider), BlockBounds(*right)
+    return tuple(BlockBounds(*(np.where(known, k, np.inf) for k in block)) for block in told)
 
 
 @lru_cache(4096)
