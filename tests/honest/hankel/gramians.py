@@ -5,8 +5,9 @@ from scipy import linalg
 
 from honest import Honest
 from refssm._numerics.broadcasting import unbroadcast_each
-from refssm.conformance.planted.hankel import adjoint, both, by_member, outer
+from refssm.conformance.planted.hankel.systems import both, by_member
 from refssm.hankel import GRAMIANS, GRAMIANS_DISCRETE
+from refssm.hankel.gramians import adjoint, outer
 
 WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.float64): np.longdouble}
 LARGEST = 12  # states: a Kronecker product has their fourth power of entries
