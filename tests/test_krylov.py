@@ -11,7 +11,7 @@ from scipy.signal import dimpulse
 import refssm
 import refssm.jit.krylov as jit
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.cases.presets import OfPresets
+from refssm.conformance.cases.kinds.presets import OfPresets
 from refssm.conformance.cases.sampling import Choices
 from refssm.conformance.checks.special_values import poisons
 from refssm.conformance.judging.grading import judge

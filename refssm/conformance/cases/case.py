@@ -15,7 +15,7 @@ import numpy as np
 
 from refssm._declaration.operator import Operator
 from refssm._declaration.signature import length_of
-from refssm.conformance.cases import structured
+from refssm.conformance.cases.kinds import structured
 from refssm.conformance.cases.partners import following
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.cases.stacking import stacked

@@ -10,8 +10,8 @@ from math import isqrt
 from refssm._declaration.contract import TRACED
 from refssm._declaration.operator import Operator
 from refssm._declaration.recurrence import COUNT
-from refssm.conformance.cases import structured
 from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, NOWHERE, Case, Knob
+from refssm.conformance.cases.kinds import structured
 from refssm.conformance.cases.sampling import Choices, sampler
 from refssm.conformance.cases.sizes import MATRIX_SIZE, of_matrices, powers_of
 from refssm.conformance.number_types import number_type

@@ -8,12 +8,12 @@ from functools import partial
 
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Broken, Candidate
-from refssm.conformance.cases import ends, structured
 from refssm.conformance.cases.case import NOWHERE, Case, ordinary_case
 from refssm.conformance.cases.cotangents import cotangents_of
 from refssm.conformance.cases.drawing import SIZES, THOROUGH, cases
-from refssm.conformance.cases.presets import OfPresets
-from refssm.conformance.cases.published import OfPublished
+from refssm.conformance.cases.kinds import ends, structured
+from refssm.conformance.cases.kinds.presets import OfPresets
+from refssm.conformance.cases.kinds.published import OfPublished
 from refssm.conformance.cases.sampling import Sampler
 from refssm.conformance.cases.sizes import entries_of
 from refssm.conformance.checks import laws

@@ -17,9 +17,10 @@ from refssm._declaration.layout import Layout, in_layout, parse
 from refssm._declaration.names import did_you_mean
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.cases import drawing, ranges, structured
+from refssm.conformance.cases import drawing, ranges
 from refssm.conformance.cases.case import Case, ordinary_case
-from refssm.conformance.cases.presets import SHORT, fitting, preset_cases, usable
+from refssm.conformance.cases.kinds import structured
+from refssm.conformance.cases.kinds.presets import SHORT, fitting, preset_cases, usable
 from refssm.conformance.cases.sampling import Choices, Sampler, made
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.checks.checks import types_of

@@ -18,7 +18,7 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.links import switches
 from refssm.conformance.cases.drawing import LONG, SIZES, TAME_SIZE
-from refssm.conformance.cases.presets import OfPresets, longest_preset
+from refssm.conformance.cases.kinds.presets import OfPresets, longest_preset
 from refssm.conformance.cases.sizes import core_dims, entries_of, largest
 from refssm.conformance.checks.checks import (
     DERIVED_SIZES,

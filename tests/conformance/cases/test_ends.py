@@ -6,7 +6,7 @@ from judging import judged
 
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.cases import ends
+from refssm.conformance.cases.kinds import ends
 from refssm.conformance.cases.sampling import Choices, made
 from refssm.domains import preactivations, step_sizes
 

@@ -14,7 +14,7 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.presets import DEEP, LENGTHS, longest_preset, usable
+from refssm.conformance.cases.kinds.presets import DEEP, LENGTHS, longest_preset, usable
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.cases.stacking import free_arguments, of_complex
 from refssm.conformance.checks.checks import PROFILES, checks_of, types_of

@@ -8,7 +8,7 @@ from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import Case, Knob, fill
 from refssm.conformance.cases.drawing import cases
-from refssm.conformance.cases.structured import kinds_of
+from refssm.conformance.cases.kinds.structured import kinds_of
 from refssm.conformance.checks.checks import PROFILES, checks_of
 from refssm.conformance.checks.drawing import Drawing
 from refssm.domains import (

@@ -16,7 +16,7 @@ from refssm._declaration.operator import Operator
 from refssm._declaration.recurrence import COUNT
 from refssm._declaration.signature import length_of
 from refssm.conformance.cases.case import NOWHERE, Case, Knob, plain_map, simplest
-from refssm.conformance.cases.presets import longest_preset
+from refssm.conformance.cases.kinds.presets import longest_preset
 from refssm.conformance.cases.sampling import Choices, Sampler, sampler
 from refssm.conformance.cases.sizes import core_dims, powers_of
 from refssm.conformance.number_types import LONG_DOUBLE_IS_WIDER, number_type
