@@ -24,6 +24,7 @@ BESIDE: Mapping[str, tuple[int, int]] = {  # what is drawn beside 128 and beside
 }
 OUTPUTS = (64, 2)  # of a system with several inputs: 64 of both would be too many
 SEQUENCES = (3, 2)  # packed ones, chunks, or places
+OTHERS = (3, 2)  # sizes that no model names
 FEATURES = (1024,)  # of a norm over all channels
 
 CUBIC = "dense systems of n equations take n³ operations, and so do their bounds"
@@ -45,7 +46,8 @@ def why_not(op: Operator, dim: str, *, double: bool = False) -> str:
 def _solves(op: Operator) -> bool:
     """True if it solves dense systems, or takes a function of a dense matrix."""
     by_contract = op.contract in (EXPM, GRAMIANS, SINGULAR, SOLVE)
-    return by_contract or op.name in ("hippo_project", "transfer", "transfer_discrete")
+    one_layer = op.family == "layers" and _low_rank(op)
+    return by_contract or one_layer or op.name in ("hippo_project", "transfer", "transfer_discrete")
 
 
 def _low_rank(op: Operator) -> bool:
@@ -63,7 +65,9 @@ def wide(
     orders = FEATURES if "group" in op.parameters else STATES[:1] if full else STATES
     beside = BESIDE | {"p": OUTPUTS} if {"m", "p"} <= {*dims} and not _counted(op) else {**BESIDE}
     beside |= {COUNT: SEQUENCES} if _counted(op) else {}
-    return tuple({d: n if d == "n" else beside[d][i] for d in dims} for i, n in enumerate(orders))
+    return tuple(
+        {d: n if d == "n" else beside.get(d, OTHERS)[i] for d in dims} for i, n in enumerate(orders)
+    )
 
 
 def _counted(op: Operator) -> bool:

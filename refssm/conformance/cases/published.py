@@ -1,9 +1,9 @@
 """Drawing cases in the sizes that models publish: wide ones, and long ones whose tiles are full.
 
-A wide case has all states of a published model, few steps and one member. A tiled case has a length
-that 5, 10, 16, 20, 40 and 80 divide, so that the last tile of a kernel is full, and more than three
-channels; lengths that 7 divides are those of wide cases. All values are ordinary ones, with which an
-entry that is lost or exchanged always shows.
+A wide case has all states of a published model, few steps and one member; mostly 7 divides their
+number. A tiled case has a length that 5, 10, 16, 20, 40 and 80 divide, so that the last tile of a
+kernel is full, and more than three channels. All values are ordinary ones, with which an entry that
+is lost or exchanged always shows.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ STEPS = (35, 21, 7, 4, 2)
 # the largest product of its sizes. In the first type the first of them has 35 steps with states of
 # 64 by 128, which are several chunks of 16
 ROOM, OF_GRADIENT, OF_FIRST = 2**16, 2**15, 35 * 64 * 128
+OF_LAYER = 7
 CHUNKS = (16, 64)
 FULL = 80  # steps: a multiple of 5, 10, 16, 20, 40 and 80
 BEYOND_300 = 4  # times as many where no other case of the operator is so long
-CHANNELS = (5, 4, 8)
+CHANNELS = 5
 NARROW = {"n": 3, "p": 4, "m": 3, "t": 4, "h": 5, "e": 10, "d": 5, "r": 1, "k": 8, COUNT: 3}
 Shape = tuple[Mapping[str, int], Mapping[str, int]]  # core sizes, and those of the batch
 
@@ -74,12 +75,15 @@ class OfPublished:
     def _wide(self, op: Operator, dtype) -> list[Shape]:
         """Wide shapes: in the second there is room for fewer steps."""
         dims, powers, shapes = core_dims(op), powers_of(op), []
-        room = min(OF_GRADIENT if self.of_gradient else ROOM, op.contract.case_entries)
+        few = self.of_gradient or op.contract.case_entries < ROOM  # they take longer
+        room = (OF_GRADIENT if few else ROOM) // (8 if op.contract.stays_short else 1)
         for i, sizes in enumerate(wide(op, dims, double=number_type(dtype).double)):
             core = {d: sizes.get(d, 1) for d in dims}
             left = OF_FIRST if self.first and i == 0 and room == ROOM else room
-            left //= prod(n ** powers[d] for d, n in core.items())
+            left //= prod(n ** (powers[d] if d == "n" else 1) for d, n in core.items())
             steps = next((l for l in STEPS if l ** powers.get("l", 1) <= left), STEPS[-1])
+            if op.contract.name == "CHAIN":  # its sizes do not all multiply each other
+                steps = max(steps, OF_LAYER)
             core |= {"l": steps} if "l" in core else {}
             shapes.append((core, dict.fromkeys(op.batch_names, 1)))
         return shapes
@@ -89,14 +93,14 @@ class OfPublished:
         dims, axes = core_dims(op), op.batch_names
         if "l" not in dims and not axes:
             return []
-        core = {d: self._steps(op, dtype) if d == "l" else NARROW[d] for d in dims}
+        core = {d: self._steps(op, dtype) if d == "l" else NARROW.get(d, 3) for d in dims}
         batch = dict.fromkeys(axes, 1) | ({"g": 2} if "g" in axes else {})
-        enough = 1
-        if number_type(dtype).double and prod(core.values()) > op.contract.double_case_entries // 8:
+        enough, of_oracle = 1, number_type(dtype).double and not self.of_gradient
+        if of_oracle and prod(core.values()) > op.contract.double_case_entries // 8:
             # so many that long double judges them, and not the oracle, which would take long
             one = prod((*batch.values(), *(length_of(d, core) for d in op.output_dims[0])))
             enough = op.contract.oracle_entries // one + 1
-        return [(core, batch | {axis: max(n, enough) for axis in axes[-1:]}) for n in CHANNELS]
+        return [(core, batch | {axis: max(CHANNELS, enough) for axis in axes[-1:]})]
 
     def _steps(self, op: Operator, dtype) -> int:
         """The length of tiled cases: two tiles where that does not take long."""

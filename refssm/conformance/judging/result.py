@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from refssm.conformance.judging.evidence import Evidence
@@ -113,6 +114,8 @@ class Result:
     tolerated: bool = False  # thin, and the run allows that
     unjudged: tuple[str, ...] = ()  # arguments of the function that the operator does not have
     convention: str = ""  # the only one of `refssm.adapters` in which the function is right
+    # of a pass: the largest size of each dimension that was judged; empty if not known
+    reached: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     def explained(self, failure: Explained, also: tuple[Also, ...] = ()) -> Result:
         """The result with what is known of its worst failure, and the other failures."""

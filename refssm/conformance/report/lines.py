@@ -13,6 +13,7 @@ from refssm import __version__
 from refssm._declaration.adapted import taken
 from refssm._declaration.implements import Budget
 from refssm._declaration.layout import canonical, in_layout
+from refssm._declaration.operator import Operator
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.links import switches
@@ -26,7 +27,7 @@ from refssm.conformance.checks.checks import (
     has_gradient,
     rule_named,
 )
-from refssm.conformance.checks.law import Conduct, Law
+from refssm.conformance.checks.law import Conduct, Law, Rule
 from refssm.conformance.judging.result import FAILURES, OTHERWISE, THIN, Also, Result
 
 LIBRARIES = ("numpy", "scipy")
@@ -223,37 +224,48 @@ def again(result: Result, one: Result | Also | None = None) -> list[str]:
 
 
 def limits(result: Result) -> str:
-    """What a passing check did not test."""
+    """What a passing check did not test: sizes, of graded checks those of every dimension."""
     op = operator_named(result.operator)
     rule = rule_named(result.check)
     if isinstance(rule, Conduct):
         return "any other case than this ordinary one"
     first = op.leading or core_dims(op)[0]
     entries = entries_of(op, result.dtype, of_gradient=rule.of_gradient)
+    others = [f"{dim} above {size}" for dim, size in result.reached.items() if dim != first]
     if isinstance(rule, Law):
         sizes = [s for s in SIZES if not rule.tame or s <= TAME_SIZE]
         longest = largest(op, first, sizes, entries)
         return f"types other than {result.dtype}, {first} above {longest}"
+    parts = [_reach(op, rule, result, first, entries)]
+    if op.constructor:
+        return ", ".join([*parts, f"parameters outside the domains in `refssm show {op}`"])
+    parts += others
+    if rule.of_gradient and not has_gradient(op, "float64"):
+        parts.append("gradients in double precision")
+    parts += [] if result.reached else ["batches above 3"]
+    return ", ".join([*parts, f"inputs outside the domains in `refssm show {op}`"])
+
+
+def _reach(op: Operator, rule: Rule, result: Result, first: str, entries: int) -> str:
+    """Up to which size of the first dimension cases go: presets, others, those of `thorough`."""
     profile, thorough = PROFILES[result.profile], PROFILES["thorough"]
     long = LONG if first in op.static and not op.contract.stays_short else ()
     # gradients have the same sizes in every profile
     sizes = [SIZES if rule.of_gradient else p.sizes for p in (profile, thorough)]
     if rule.of_gradient and derived(op, result.dtype):
-        return f"{first} above {max(DERIVED_SIZES)}, batches above 3"
+        return f"{first} above {max(DERIVED_SIZES)}"
     usual, most = (largest(op, first, (*some, *long), entries) for some in sizes)
-    reach = f"{first} above {usual}" + f" (thorough: {most})" * (most > usual)
-    longest = longest_preset(op, result.dtype, profile.deep)
-    longest = longest or OfPresets(entries).largest(op, result.dtype, first)
-    if rule.of_presets and longest > usual:
-        others = reach.removeprefix(f"{first} above ")
-        reach = f"{first} above {longest} for presets, {others} for others"
-    if op.constructor:
-        declared = op.parameters.get(first)
-        reach = f"{first} above {max(declared.values)}" if declared else reach
-        return f"{reach}, parameters outside the domains in `refssm show {op}`"
-    if rule.of_gradient and not has_gradient(op, "float64"):
-        reach += ", gradients in double precision"
-    return f"{reach}, batches above 3, inputs outside the domains in `refssm show {op}`"
+    longest = longest_preset(op, result.dtype, profile.deep) if rule.of_presets else 0
+    if rule.of_presets:
+        longest = longest or OfPresets(entries).largest(op, result.dtype, first)
+    drawn = result.reached.get(first, max(usual, longest))
+    if longest > usual and drawn == longest:
+        more = f" (thorough: {most})" * (most > usual)
+        return f"{first} above {longest} for presets, {usual}{more} for others"
+    if op.constructor and first in op.parameters and not result.reached:
+        return f"{first} above {max(op.parameters[first].values)}"
+    told = f"{first} above {drawn}"
+    return told + f" (thorough: {most})" * (most > drawn and not op.constructor)
 
 
 def graded(result: Result) -> bool:

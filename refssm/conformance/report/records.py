@@ -33,8 +33,9 @@ def document(results: list[Result], seed: int, profile: str, **more: Any) -> str
 
 
 def _record(result: Result) -> dict:
-    record = asdict(replace(result, evidence=None))  # without the arrays for pictures
-    del record["evidence"]
+    # without the arrays for pictures, and without sizes that only a line of text has
+    record = asdict(replace(result, evidence=None, reached={}))
+    del record["evidence"], record["reached"]
     record |= {"notes": list(result.notes), "unjudged": list(result.unjudged)}
     record["again"] = _again(result)
     record["also"] = [_plain({**asdict(one), "again": _again(result, one)}) for one in result.also]

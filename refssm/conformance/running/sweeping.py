@@ -16,6 +16,7 @@ from refssm.conformance.cases.case import Case, ordinary_cases
 from refssm.conformance.cases.sampling import Sample
 from refssm.conformance.checks.checks import COMPARING, VALUE, Check
 from refssm.conformance.checks.drawing import Drawing
+from refssm.conformance.checks.piece import key_of
 from refssm.conformance.checks.sweep import sweep, widest
 from refssm.conformance.checks.swept import Failure, Swept
 from refssm.conformance.diagnosis.convention import right_convention
@@ -130,11 +131,12 @@ class Sweeping:
             "tick": self._judged_one,
         }
         self.done = 0  # cases
+        self.cases_in_all = self.check.count + len(self._cases().published)
 
     def result(self) -> Result:
         """Judge the cases and return the result."""
         check, started = self.check, time.perf_counter()
-        self.session.tick(check.id, 0, check.count)
+        self.session.tick(check.id, 0, self.cases_in_all)
         swept = self._judged_cases()
         first = self.probe.wrong_first(self.candidate) if check.rule is VALUE else None
         if first and not swept.failures:
@@ -150,7 +152,20 @@ class Sweeping:
         result = self.wording.judged(check, swept.verdict, started, *counts, hint)
         if swept.failures:
             return result.explained(*explained) if explained else result
-        return result if swept.verdict.grade == "-" else self._thin(swept, result)
+        if swept.verdict.grade == "-":
+            return result
+        return self._thin(swept, replace(result, reached=self._reached(swept)))
+
+    def _reached(self, swept: Swept) -> dict[str, int]:
+        """The largest size of each dimension; none where `only` may have changed the cases."""
+        reached: dict[str, int] = {}
+        if self.check.strategy is None or self.scope.offer.narrows:
+            return reached
+        for case in self._cases().all_cases(self.check.count, self.options["seed_"]):
+            if swept.verdicts.get(key_of(case)) is not None:
+                for dim, size in (*case.sizes.items(), *case.batch.items()):
+                    reached[dim] = max(size, reached.get(dim, 0))
+        return reached
 
     def _of_wrong_first(self, first: FirstCall, verdict: Verdict, started, counts) -> Result:
         """The result of a first call with wrong outputs, where those of all cases are right."""
@@ -216,7 +231,7 @@ class Sweeping:
     def _judged_one(self) -> None:
         """Show that one more case was judged."""
         self.done += 1
-        self.session.tick(self.check.id, self.done, self.check.count)
+        self.session.tick(self.check.id, self.done, self.cases_in_all)
 
     def _tried(self, tries: int) -> None:
         """Show that one more simpler case was tried."""

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from judging import LATE, SCAN, plugin, run
+from judging import LATE, SCAN, judged, plugin, run, scan
 
 from refssm.command.spoken import USUAL, Report
 from refssm.conformance.judging.result import THIN, Also, Result
@@ -196,6 +196,25 @@ def test_what_passed_is_one_line_and_what_was_not_tested_comes_once(capsys):
 def test_a_pass_tells_the_largest_sizes_that_were_drawn(operator, check, dtype, limit):
     result = replace(PASS, operator=operator, check=check, dtype=dtype, profile="default")
     assert lines.limits(result).startswith(limit)
+
+
+def test_a_pass_names_the_largest_size_of_every_dimension_that_was_judged():
+    how = {"operator": "ssd_recurrent", "dtype": "float32", "profile": "default"}
+    reached = {"l": 1537, "p": 128, "n": 256, "b": 3, "g": 3, "h": 5}
+    result = replace(PASS, check="value", reached=reached, **how)
+    told = "l above 1537 for presets, 300 (thorough: 8192) for others, p above 128, n above 256, "
+    assert lines.limits(result).startswith(f"{told}b above 3, g above 3, h above 5, inputs")
+    state = replace(result, operator="ssd_recurrent_stateful", check="state")
+    state = replace(state, reached={"l": 192, "n": 256})
+    assert lines.limits(state).startswith("l above 192 (thorough: 8192), n above 256, inputs")
+
+
+def test_the_sizes_that_a_run_names_are_those_that_it_judged():
+    narrow = {"only": lambda a, b: None if b.shape[-1] > 65 else (a, b)}
+    for more, dims in (({}, {"l", "n", "b"}), (narrow, set())):
+        (result,) = judged("linear_scan", scan, "value", types=("float32",), **more)
+        assert {*result.reached} == dims
+        assert not dims or (result.reached["n"], result.reached["b"]) == (256, 5)
 
 
 def test_declined_cases_and_calls_slice_by_slice_are_told_of_a_pass(capsys):
