@@ -22,6 +22,7 @@ from refssm.conformance.number_types import number_type
 from refssm.domains import DISCRETE, Domain
 
 STEPS, SIZES, MEMBERS = (9, 5, 16), (2, 3, 1), 3
+MANY = 16
 KINDS = ("small steps", "low", "high", "mixed", "mixed")
 NEAR_0, NEAR_1 = "near 0", "near 1"  # textures
 
@@ -41,13 +42,15 @@ def cases_at_ends(draw: Choices, op: Operator, dtype, kind: str, between: Mappin
     """Cases of one kind, with small sizes and many members."""
     carrier = number_type(dtype).carrier
     core = {d: draw.one_of(STEPS if d == "l" else SIZES) for d in core_dims(op)}
-    core |= {"n": 1} if kind == "bend" and "n" in core else {}
+    if kind == "bend":  # one step: no grade N of long sums of logarithms
+        core |= {d: 1 for d in ("l", "n") if d in core}
     core |= {"r": 1} if "r" in core else {}
     usual = simplest(op)
     core |= {dim: int(usual.pop(dim)) for dim in core if dim in usual}
     for dim, (low, high) in between.items():
         core |= {dim: int(min(max(core[dim], low), high))} if dim in core else {}
-    batch = {axis: MEMBERS if axis == op.batch_names[-1] else 2 for axis in op.batch_names}
+    members, others = (MANY, MEMBERS) if kind == "bend" else (MEMBERS, 2)
+    batch = {axis: members if axis == op.batch_names[-1] else others for axis in op.batch_names}
     real = carrier.kind == "f"
     knobs = {n: _knob(draw, d, kind, d.real or real) for n, d in op.inputs.items()}
     if kind == "bend" and "D" in knobs:  # what is added to the states' part dilutes its errors
