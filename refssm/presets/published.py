@@ -63,7 +63,9 @@ def wide(
         return ()
     full = _low_rank(op) or any(ds.count("n") > 1 for ds in op.input_dims)
     orders = FEATURES if "group" in op.parameters else STATES[:1] if full else STATES
-    beside = BESIDE | {"p": OUTPUTS} if {"m", "p"} <= {*dims} and not _counted(op) else {**BESIDE}
+    beside = {**BESIDE}
+    if {"m", "p"} <= {*dims} and not _counted(op):
+        beside["p"] = OUTPUTS
     beside |= {COUNT: SEQUENCES} if _counted(op) else {}
     return tuple(
         {d: n if d == "n" else beside.get(d, OTHERS)[i] for d in dims} for i, n in enumerate(orders)

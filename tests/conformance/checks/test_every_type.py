@@ -148,7 +148,7 @@ def test_code_that_refuses_integer_resets_gets_a_note():
 
 
 def test_every_reference_takes_integer_resets_as_its_page_says():
-    a, b = np.float32([[0.5], [0.5], [0.5]]), np.float32([[1], [1], [1]])
+    a, b = np.array([[0.5], [0.5], [0.5]], np.float32), np.array([[1], [1], [1]], np.float32)
     right = refssm.linear_scan_packed(a, b, np.array([False, True, False]))
     assert np.array_equal(LINEAR_SCAN_PACKED.reference(a, b, np.array([0, 2, 0])), right)
 

@@ -103,6 +103,7 @@ def test_a_case_of_another_type_that_fails_in_the_same_way_is_taken_at_once():
     swept = sweep(SCANS, long, count=10, seed_=1)
     known = smallest(long).case
     failure = swept.failures[0]
+    assert failure.sample is not None
     shrinking = Shrinking(long, failure.sample, failure.smallest)
     shrinking.shrink([known])
     assert (shrinking.case, shrinking.tries) == (known, 1)

@@ -97,8 +97,8 @@ def augmented(A, B, dt):
 def test_a_large_input_matrix_makes_one_exponential_of_both_backward_stable():
     grades = []
     for size in (1, 2.0**12):
-        A = np.float32([[-0.3, 0.2], [-0.1, -0.4]])
-        B = np.float32([[size], [size / 3]])
-        told = judge(DISCRETIZE_ZOH, augmented, A, B, np.float32(1))
+        A = np.array([[-0.3, 0.2], [-0.1, -0.4]], np.float32)
+        B = np.array([[size], [size / 3]], np.float32)
+        told = judge(DISCRETIZE_ZOH, augmented, A, B, np.ones((), np.float32))
         grades.append(told.grade)
     assert grades == ["A", "B"]
