@@ -214,6 +214,7 @@ def fill(domain: Domain, knob: Knob, shape, rank: int, rng, kind) -> np.ndarray:
 
 
 ENDS = ("largest", "smallest")  # the end of a map throughout: never drawn, tried by hand
+PARTS_AT_ENDS = ("near 0", "near 1")  # the first or the last 32nd part of a map
 
 
 def _end_of(domain: Domain, name: str, texture: str, real: bool, shape) -> np.ndarray:
@@ -230,7 +231,7 @@ def _arranged(draws, texture, rank):
     """Points of the unit square; some textures repeat them along the first core axis."""
     along = (..., slice(0, 1), *(slice(None),) * (rank - 1))  # the first position of that axis
     a, b = draws
-    if texture in ("near 0", "near 1"):  # the last 32nd part of a map
+    if texture in PARTS_AT_ENDS:
         return (a if texture == "near 0" else a + 31) / 32, b
     if rank == 0:
         return a, b

@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from refssm._declaration.layout import Layout, canonical, in_layout, parse, restored
 from refssm._declaration.operator import Operator
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, Case, Knob
+from refssm.conformance.cases.case import ENDS, MEDLEY, NORMAL_MEDLEY, PARTS_AT_ENDS, Case, Knob
 from refssm.conformance.cases.stacking import free_arguments
 from refssm.conformance.exchange import files
 from refssm.conformance.exchange.call import TypedCall, described
@@ -290,7 +290,7 @@ def _fits(where: str, line: dict, cases: dict[str, Stored]) -> None:
         raise UsageError(f"{where}.dtype: wanted {given!r} as in {drawn.id}, got {line['dtype']!r}")
     for name, knob in line["knobs"].items():
         domain = op.inputs[name]
-        textures = (*domain.textures, *chain(*domain.structured.values()))
+        textures = (*domain.textures, *chain(*domain.structured.values()), *ENDS, *PARTS_AT_ENDS)
         for key, kinds in (("map", domain.maps), ("texture", textures)):
             if knob[key] not in (*kinds, MEDLEY, NORMAL_MEDLEY, "each"):
                 raise UsageError(f"{where}.knobs.{name}.{key}: unknown {key} {knob[key]!r}")

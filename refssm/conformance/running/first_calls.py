@@ -178,7 +178,9 @@ class Probe:
             if first.outcome.status != "ok":
                 continue
             arrays, statics = candidate.given(first.case)
-            verdict, _ = candidate.grader.value(arrays, statics, first.outcome.outputs)
+            op, outputs = candidate.op, first.outcome.outputs
+            along = tuple(j for j in range(len(op.outputs)) if j not in op.state_outputs)
+            verdict, _ = candidate.grader.value(arrays, statics, outputs, along)
             if not verdict.ok:
                 told = f"{what}: {verdict.message}"
                 return first, replace(verdict, message=told, kind=verdict.failure[1])

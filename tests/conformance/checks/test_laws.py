@@ -14,7 +14,7 @@ from refssm.conformance.checks.laws import LAWS, laws_of
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
-from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
+from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM, LINEAR_SCAN_PACKED
 from refssm.ssd import SSD_STEP
 from refssm.testing import Declaration
 
@@ -128,7 +128,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("check", PLANTED)
 def test_a_check_fails_the_bug_planted_for_it(check):
-    (line,) = lines(check, *PLANTED[check])
+    line, *_ = lines(check, *PLANTED[check])
     assert line.check == check
     assert line.failed
     assert line.message
@@ -141,7 +141,9 @@ def test_a_check_passes_the_reference(check):
         right = [Found(CAUSAL_CONVOLUTION_DIRECT, convolution, None)]
     if check == "group":
         right = [Found(SSD_STEP, SSD_STEP.reference, None)]
-    (line,) = lines(check, *right)
+    if check == "flags":
+        right = [Found(LINEAR_SCAN_PACKED, LINEAR_SCAN_PACKED.reference, None)]
+    line, *_ = lines(check, *right)
     assert line.verdict == "pass"
     assert line.notes in ((), ("no error for `a` with l=66 where the other arguments have l=33",))
 
@@ -166,12 +168,12 @@ def ring(buffers, least=0):
     "forward", [buffered, shared_at_length_1, ring(2), ring(3), ring(1, 2**17), ring(3, 2**17)]
 )
 def test_other_ways_to_share_memory_are_seen(forward):
-    (line,) = lines("alias", *found(forward))
+    line, *_ = lines("alias", *found(forward))
     assert line.verdict == "wrong"
 
 
 def test_an_output_that_a_later_call_overwrites_is_seen_where_it_is_large():
-    (line,) = lines("alias", *found(ring(2, 2**17)))
+    line, *_ = lines("alias", *found(ring(2, 2**17)))
     assert line.message == "at l=410 an output shares memory with the output of an earlier call"
 
 
@@ -187,11 +189,12 @@ def test_writing_to_a_slice_is_seen():
 
 
 def test_every_check_with_a_verdict_has_a_planted_bug():
-    assert {*PLANTED, "shapes", "empty"} == {rule.name for rule in (*LAWS, *CONDUCT)}
+    # `flags` of operators with resets is tested in checks/test_every_type.py
+    assert {*PLANTED, "shapes", "empty", "flags"} == {rule.name for rule in (*LAWS, *CONDUCT)}
     elsewhere = {"value", "state", "gradient", "against"}  # tested in planted/test_planted.py
     elsewhere.add("against_gradient")  # tested in command/test_gradients_asked.py
     elsewhere.add("stream")  # of device arrays: tested in calling/test_cupy_streams.py
-    assert {*PLANTED, "shapes", "empty", *elsewhere} == set(NAMES)
+    assert {*PLANTED, "shapes", "empty", "flags", *elsewhere} == set(NAMES)
 
 
 def test_a_wrong_shape_that_is_not_refused_is_a_note():

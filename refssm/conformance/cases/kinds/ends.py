@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from refssm._declaration.operator import Operator
-from refssm.conformance.cases.case import NOWHERE, Case, Knob, plain_map, simplest
+from refssm.conformance.cases.case import NOWHERE, PARTS_AT_ENDS, Case, Knob, plain_map, simplest
 from refssm.conformance.cases.sampling import Choices, Sampler, sampler
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.number_types import number_type
@@ -24,7 +24,7 @@ from refssm.domains import DISCRETE, Domain
 STEPS, SIZES, MEMBERS = (9, 5, 16), (2, 3, 1), 3
 MANY = 16
 KINDS = ("small steps", "low", "high", "mixed", "mixed")
-NEAR_0, NEAR_1 = "near 0", "near 1"  # textures
+NEAR_0, NEAR_1 = PARTS_AT_ENDS
 
 
 def samplers(op: Operator, dtype, between: Mapping = NOWHERE) -> tuple[Sampler, ...]:

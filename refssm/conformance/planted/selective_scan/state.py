@@ -112,9 +112,14 @@ def _decay_times(factor):
 
 def _old_state_read(right, *args):
     """The first output of a sequence still reads the old state."""
-    gone = iter(np.moveaxis(args[-1], -1, 0)[..., None])
-    return right(*args, read=lambda C, x, before:
-                 (C * (x + np.where(next(gone), before, 0))).sum(-1))  # fmt: skip
+    gone, before = iter(np.moveaxis(args[-1], -1, 0)[..., None]), []
+
+    def update(k, a, x, b):
+        before.append(x)  # `read` gets it without what a reset drops
+        return a * x + b
+
+    return right(*args, update=update, read=lambda C, x, _:
+                 (C * (x + np.where(next(gone), before[-1], 0))).sum(-1))  # fmt: skip
 
 
 def _nan_leaks(right, u, *others):
