@@ -56,7 +56,8 @@ def enclosed_values(
     op: Operator, arrays, statics: Mapping, gauged: Gauges, unit: float
 ) -> tuple[np.ndarray, ...] | None:
     """The outputs in long double; None without python-flint, or if a ball is not tight."""
-    beyond = any(a.dtype.char in "gG" for a in arrays)  # a ball is made of doubles
+    # a ball is made of doubles, and lists of balls have no axis of length 0 but the first
+    beyond = any(a.dtype.char in "gG" or a.size == 0 for a in arrays)
     length = op.sizes(*arrays, **statics).get("l", 1)
     if beyond or not _quick(op, length) or find_spec("flint") is None:
         return None
