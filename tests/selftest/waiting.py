@@ -83,7 +83,8 @@ def row(module: str, function: str, words: str, folder: Path) -> tuple[str, ...]
     """The cells of one subject; RuntimeError if the wrong program passes."""
     folder = folder / f"{module}_{function}"
     folder.mkdir()
-    (folder / "wrong.py").write_text(WRONG.format(module=module, function=function))
+    text = WRONG.format(module=module, function=function)
+    (folder / "wrong.py").write_text(text, encoding="utf-8")
     right, wrong = f"refssm.subjects.{module}::{function}", f"wrong.py::{function}"
     cells = [f"{words} (`{module}::{function}`)"]
     for target, is_wrong in ((right, False), (wrong, True)):

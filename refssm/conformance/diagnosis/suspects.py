@@ -363,7 +363,8 @@ def _far(outputs, values, right: tuple[Gauge, ...]) -> float:
         return np.inf
     far = 0.0
     for y, value, gauge in zip(outputs, values, right, strict=True):
-        if not y.shape == np.shape(value) == gauge.k0.shape or (kind_of(y) != kind_of(value)).any():
+        alike = y.dtype.kind in "fc" and y.shape == np.shape(value) == gauge.k0.shape
+        if not alike or (kind_of(y) != kind_of(value)).any():
             return np.inf
         with np.errstate(all="ignore"):
             error = np.abs(y - value) / np.maximum(gauge.k0, np.finfo(y.dtype).tiny)

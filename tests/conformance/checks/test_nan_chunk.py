@@ -127,7 +127,7 @@ def ssd_recurrent(x, log_a, B, C):
 @pytest.mark.long
 def test_groups_that_are_mixed_up_are_not_called_zero_times_nan(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mixed.py").write_text(MIXED)
+    (tmp_path / "mixed.py").write_text(MIXED, encoding="utf-8")
     asked = ("--check", "nan", "--dtype", "float32", "--in-process", "--no-config")
     _, out, _ = run(capfd, "verify", "mixed.py", *asked)
     assert out.startswith("WRONG")
