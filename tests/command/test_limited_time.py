@@ -48,6 +48,12 @@ def test_a_value_gets_four_times_the_share_of_a_law_and_no_check_gets_more_than_
     assert Clock().share([value]) == patience.UNLIMITED
 
 
+def test_an_explanation_gets_half_of_what_is_left_and_never_less_than_nothing():
+    assert Clock(100.0).of_explanation == pytest.approx(50, abs=1)
+    assert Clock(0.0).of_explanation == 0
+    assert Clock().of_explanation == patience.UNLIMITED
+
+
 def judged_for(seconds, function, **how):
     """The results of a scan that is judged for so many seconds, by check and type."""
     session = Session(InProcess([Found(LINEAR_SCAN, function, None)]), "here", Settings(**how))
