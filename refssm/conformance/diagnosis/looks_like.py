@@ -31,15 +31,9 @@ from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.limits import may_hold
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.drawing import Drawing
+from refssm.conformance.diagnosis.likeness import distance, everywhere, where_finite
 from refssm.conformance.diagnosis.pattern import shared_pattern
-from refssm.conformance.diagnosis.suspects import (
-    answering_alike,
-    bugs_in,
-    distance,
-    everywhere,
-    misbehaving,
-    where_finite,
-)
+from refssm.conformance.diagnosis.suspects import answering_alike, bugs_in, misbehaving
 from refssm.conformance.diagnosis.transcript import (
     CASES,
     Episode,

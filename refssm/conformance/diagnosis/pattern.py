@@ -10,8 +10,7 @@ from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Graded
 from refssm.conformance.diagnosis.place import FEW, Wrong, leading, place_of
 from refssm.conformance.diagnosis.roughness import is_rough, loses_alike, of_single
-from refssm.conformance.diagnosis.suspects import expected
-from refssm.conformance.diagnosis.transcript import Episode, SpokenCall, key_of_call
+from refssm.conformance.diagnosis.transcript import Episode, SpokenCall, expected, key_of_call
 from refssm.conformance.judging.result import GROWN
 from refssm.conformance.judging.verdict import WRITTEN
 from refssm.conformance.number_types import NUMBER_TYPES, TF32, NumberType

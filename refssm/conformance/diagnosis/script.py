@@ -28,8 +28,7 @@ from refssm.conformance.cases.case import Case, Knob
 from refssm.conformance.cases.ranges import Where, parse
 from refssm.conformance.cases.stacking import free_arguments
 from refssm.conformance.checks.checks import NAMES, Check
-from refssm.conformance.diagnosis.suspects import expected, graded
-from refssm.conformance.diagnosis.transcript import Listening, SpokenCall
+from refssm.conformance.diagnosis.transcript import Listening, SpokenCall, expected, graded
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.verdict import misfit, types_in
 from refssm.conformance.number_types import judged_type, number_type

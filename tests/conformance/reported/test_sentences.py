@@ -12,7 +12,7 @@ from reporting import causes, first_line, refused, results, rounded_to_8_bits
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.one_call import InProcess
-from refssm.conformance.diagnosis import pattern, suspects
+from refssm.conformance.diagnosis import likeness, pattern, suspects
 from refssm.conformance.diagnosis.place import _block, _channel, _only_last_step
 from refssm.conformance.judging.result import Explained
 from refssm.conformance.report.verdict import headline, verdict_of
@@ -29,7 +29,7 @@ def told(name, function, **how):
 
 @pytest.mark.long
 def test_without_its_arithmetic_a_bug_would_explain_every_sum_in_float16(monkeypatch):
-    monkeypatch.setattr(suspects, "worker_of", lambda bug, candidate: InProcess([bug.found()]))
+    monkeypatch.setattr(likeness, "worker_of", lambda bug, candidate: InProcess([bug.found()]))
     named = causes("linear_scan", other.sums_of(None), "readonly", **SUMS)
     assert "the carry lost" in named["readonly[float16]"]
 
