@@ -116,7 +116,12 @@ def worst_of(verdicts) -> Verdict:
 
 
 def types_in(op: Operator, arrays, standard: Standard | None) -> tuple[np.dtype, ...]:
-    """The output types; an operator without array inputs answers in the judged type."""
+    """The output types; an operator without array inputs answers in the judged type.
+
+    Where that has 16 bits, an argument of a wider type asks for no wider result.
+    """
+    if standard is not None and standard.type.half:
+        arrays = [a.astype(np.float32) if a.dtype == np.float64 else a for a in arrays]
     types = op.output_types(*arrays)
     if not op.constructor or standard is None:
         return types

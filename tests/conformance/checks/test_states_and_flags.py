@@ -29,13 +29,13 @@ from refssm.testing import Declaration
 stateful = SELECTIVE_SCAN_STATEFUL.reference
 
 
-def results(op, forward, *checks, vjp=None, others=(), layout=""):
-    """The judge's results for one function in float32."""
+def results(op, forward, *checks, vjp=None, others=(), layout="", types=("float32",)):
+    """The judge's results for one function, by default in float32."""
     found = [Found(op, forward, vjp, declared=Declaration(layout=layout)), *others]
     session = Session(
         InProcess(found),
         "here",
-        Settings(folder=None, shrink=False, only_checks=checks, types=("float32",)),
+        Settings(folder=None, shrink=False, only_checks=checks, types=types),
     )
     return list(results_of(session))
 
@@ -81,6 +81,24 @@ def test_split_sees_a_state_that_does_not_carry_on():
     assert results(SELECTIVE_SCAN, plain, "split", others=[wrong])[0].verdict == "wrong"
     (skipped,) = results(SELECTIVE_SCAN, plain, "split")
     assert skipped.message == "needs selective_scan_stateful"
+
+
+def test_a_float32_state_of_a_float16_kernel_is_given_back_as_float32():
+    given = set()
+
+    def kernel(*args, carries=1.0):
+        given.add((args[0].dtype.name, args[-1].dtype.name))
+        y, x = stateful(*(a.astype(np.float32) for a in args))
+        return y.astype(np.float16), np.float32(carries) * x
+
+    def forgetful(*args):
+        return kernel(*args, carries=0.5)
+
+    for forward, verdict in ((kernel, "pass"), (forgetful, "wrong")):
+        given.clear()
+        (line,) = results(SELECTIVE_SCAN_STATEFUL, forward, "split", types=("float16",))
+        assert line.verdict == verdict
+        assert given == {("float16", "float16"), ("float16", "float32")}
 
 
 def test_split_compares_the_last_state_of_the_whole_with_that_of_the_pieces():

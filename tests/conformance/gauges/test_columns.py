@@ -6,7 +6,7 @@ import pytest
 from refssm._declaration.adapted import adapted
 from refssm.adapters import normalised
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.gauges.columns import of_columns
+from refssm.conformance.gauges.columns import of_columns, steps
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.gauge import TrackedCall
 from refssm.conformance.judging.grading import judge
@@ -41,6 +41,28 @@ def test_a_product_of_two_numbers_that_are_roundings_has_a_bound():
     assert np.abs(wanted[20:40]).max() < 1e-27  # nothing but the roundings of double precision
     assert error[20:40].max() > 1e-13
     assert (error <= 16 * UNIT * gauges[4].k0).all()
+
+
+@pytest.mark.parametrize("name", ["gated_delta_rule", "kimi_delta_rule"])
+def test_gradients_of_gates_may_err_by_sums_of_a_chunk_and_not_of_the_row(name, monkeypatch):
+    """Small entries before large ones: a sum over the row has the roundings of the large ones."""
+    op, rng, l = operator_named(name), np.random.default_rng(1), 4 * steps.CHUNK
+    size = np.where(np.arange(l) < l // 2, 1e-4, 1)[:, None]
+    dy, q, k, v = (rng.standard_normal((l, 3)) for _ in range(4))
+    k = k / (2 * np.linalg.norm(k, axis=-1, keepdims=True))
+    gates = np.full((l, 3) if name == "kimi_delta_rule" else l, -1.0)
+    arrays = [a.astype(np.float32) for a in (dy * size, q, k, v * size, gates, np.full(l, 0.5))]
+
+    def second_gauge():
+        gauge = bounds(op, arrays, {}, op.bare_vjp, unit=UNIT, floor=TINY)[3]
+        assert gauge.cumulated is not None
+        return gauge.cumulated.whole().reshape(l, -1).max(-1)
+
+    of_chunks = second_gauge()
+    monkeypatch.setattr(steps, "CHUNK", l)
+    of_row = second_gauge()
+    assert (of_chunks[: l // 4] < 1e-4 * of_row[: l // 4]).all()
+    assert (of_chunks <= of_row).all()
 
 
 def by_differences(q, k, v, log_g, beta, *, chunk):

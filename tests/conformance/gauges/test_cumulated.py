@@ -98,6 +98,40 @@ def test_sequences_of_a_packed_row_do_not_mix():
     np.testing.assert_allclose(sums.decayed_sums(L, b, first).ravel(), [1, 1.5, 1, 1.5])
 
 
+@pytest.mark.parametrize("decays", [1, 3])
+@pytest.mark.parametrize("begins", [0, 0.01])
+def test_gradients_of_logarithms_summed_by_chunks_are_those_summed_over_the_row(decays, begins):
+    rng, l, n = np.random.default_rng(0), 2 * sums.CHUNK + 100, 3
+    log_a, b = -0.05 * rng.random((2, l, decays)), rng.standard_normal((2, l, n))
+    d, x0 = rng.standard_normal((2, l, n)), rng.standard_normal((2, n))
+    first = rng.random((2, l)) < begins
+    given = d, log_a, b, sums.CUMULATED.states(log_a, b, x0, first), first, sums.log_sums
+    pulled, wanted = sums.pulled_back(*given), sums.pulled_back(*given, chunk=l)
+    assert apart(pulled, wanted) < 64 * np.finfo(np.float64).eps
+
+
+def test_a_gradient_summed_over_a_long_row_is_refused_and_one_summed_by_chunks_is_not():
+    """Small entries before large ones: the sum over the row has the roundings of the large ones."""
+    op, rng, l = operator_named("ssd_recurrent"), np.random.default_rng(1), 2048
+    size = np.where(np.arange(l) < l // 2, 1e-4, 1)[:, None]
+    dy, x, B, C = (rng.standard_normal((l, n)).astype(np.float32) for n in (2, 2, 3, 3))
+    dy, x, log_a = dy * size.astype("f"), x * size.astype("f"), np.full(l, -1, np.float32)
+    given = [dy, x, log_a, B, C]
+    right, wide = op.bare_vjp(*given)[1], op.bare_vjp(*(a.astype(float) for a in given))
+    dB, dC = (g.astype(np.float32) for g in wide[2:])
+    of_steps = (C * dC - B * dB).sum(-1)  # dL
+    gauge = bounds(op, given, {}, op.bare_vjp, unit=2.0**-24, floor=1e-38)[1]
+    assert gauge.cumulated is not None
+    allowed = 16 * 2.0**-24 * np.maximum(gauge.k1, gauge.cumulated.whole())
+    from_the_end = np.flip(np.cumsum(np.flip(of_steps)))
+    assert (np.abs(right - wide[1]) <= allowed).all()
+    assert (np.abs(from_the_end - wide[1]) > allowed)[: l // 4].any()
+    steps = of_steps.reshape(-1, 64)
+    ends = np.append(right[64::64], np.float32(0))  # what each chunk gets from the next one
+    by_chunks = np.flip(np.cumsum(np.flip(steps, -1), axis=-1), -1) + ends[:, None]
+    assert (np.abs(by_chunks.ravel() - wide[1]) <= allowed).all()
+
+
 @pytest.mark.parametrize("name", ["ssd_recurrent_stateful", "gated_linear_recurrence_stateful"])
 def test_a_wrong_last_state_of_no_steps_is_refused(name):
     """The cumulated form is asked for, and has nothing to sum: the state stays as it was."""

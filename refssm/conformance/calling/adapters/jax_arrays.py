@@ -51,7 +51,8 @@ class Jax(Numpy):
 
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:
         half = kind.half and a.dtype.kind not in "bi"
-        own = a.astype(getattr(jnp, kind.name)) if half else np.array(a)
+        name = "float32" if a.dtype == np.float64 else kind.name  # float64: see `cast`
+        own = a.astype(getattr(jnp, name)) if half else np.array(a)
         return jax.device_put(self.views[view](own), self.device)
 
     def take(self, y: Any, kind: NumberType) -> np.ndarray | Unusable:

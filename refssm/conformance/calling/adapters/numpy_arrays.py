@@ -131,9 +131,15 @@ def bfloat16() -> np.dtype:
 
 
 def cast(a: np.ndarray, kind: NumberType) -> np.ndarray:
-    """`a` cast to `kind` if that has 16 bits; flags stay as they are."""
+    """`a` cast to `kind` if that has 16 bits; flags stay as they are.
+
+    An array of float64 is a result of a wider type (see `carried`), such as a float32 state of a
+    float16 kernel that is given to its next call: it is given as float32.
+    """
     if not kind.half or a.dtype.kind in "bi":
         return a
+    if a.dtype == np.float64:
+        return a.astype(np.float32)
     return a.astype(bfloat16() if kind.name == BFLOAT16 else np.float16)
 
 

@@ -98,7 +98,8 @@ class Torch(Numpy):
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:
         x = torch.from_numpy(np.array(a, order="C"))
         if kind.half and x.is_floating_point():
-            x = x.to(getattr(torch, kind.name))
+            wide = x.dtype is torch.float64  # a wider result, given back: see `cast`
+            x = x.to(torch.float32 if wide else getattr(torch, kind.name))
         return self.views[view](x.to(self.device))
 
     def take(self, y: Any, kind: NumberType) -> np.ndarray | Unusable:

@@ -14,8 +14,8 @@ K0 has the roundings of the steps alone; K1 also those of the inputs, one each.
 The second gauge, of grade N, is that of programs by chunks that take a decay from one step to
 another as e^{G_i − G_j}, with sums G of the gates: it keeps the digits that G has. What it
 multiplies is all that was ever added, which the bound of a column counts. Such programs sum the
-gradients of gates from the end, too: that of G_i is a product of queries, keys and their gradients.
-And they may solve a chunk's system with exchanges of rows (`rows.py`).
+gradients of gates from the end of a chunk, too: that of G_i is a product of queries, keys and their
+gradients. And they may solve a chunk's system with exchanges of rows (`rows.py`).
 
 The bounds run through the forms of a recurrence as its own functions do
 (`refssm._declaration.recurrence`): a state has one more row, which is e, and states and bounds a
@@ -33,7 +33,7 @@ import numpy as np
 from refssm._numerics.broadcasting import unbroadcast, with_batch
 from refssm._numerics.contraction import einsum
 from refssm.conformance.gauges.columns.rows import of_taken_back, of_written
-from refssm.conformance.gauges.cumulated.sums import ALLOWED
+from refssm.conformance.gauges.cumulated.sums import ALLOWED, CHUNK
 from refssm.conformance.gauges.rules import tree
 from refssm.conformance.gauges.tracked import lifted
 from refssm.linear_attention.chunked import DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED
@@ -192,13 +192,16 @@ class Columns:
         )
 
     def _sum_from_the_end(self, found, terms: Terms):
-        """Add to the second gauge of gates' gradients what sums from the end of the row err by."""
-        q, k = np.abs(terms.q), np.abs(terms.k)
-        of_pairs = (tree(q.shape[-2]) + 2) * (q * found["q"][1] + k * found["k"][1])
+        """Add to the second gauge of gates' gradients what sums from the end of a chunk err by."""
+        q, k, l = np.abs(terms.q), np.abs(terms.k), terms.q.shape[-2]
+        of_pairs = (tree(min(l, CHUNK)) + 2) * (q * found["q"][1] + k * found["k"][1])
         of_pairs = of_pairs if self.keyed else of_pairs.sum(-1, keepdims=True)
-        base, own = found["log_g"]
-        total = np.flip(np.cumsum(np.flip(of_pairs, -2), axis=-2), -2)
-        found["log_g"] = np.stack([base, own + total])
+        (base, own), total = found["log_g"], []
+        for start in range(0, l, CHUNK):
+            piece = np.flip(of_pairs[..., start : start + CHUNK, :], -2)
+            after = own[..., start + CHUNK : start + CHUNK + 1, :]  # of what the next chunk gives
+            total.append(np.flip(np.cumsum(piece, axis=-2), -2) + after.sum(-2, keepdims=True))
+        found["log_g"] = np.stack([base, own + np.concatenate(total, axis=-2)])
 
     def _started(self, terms: Terms, S0, resets):
         """The state with a row for errors and all leading axes, and the resets."""

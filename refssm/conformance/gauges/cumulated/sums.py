@@ -9,6 +9,7 @@ digits. The rules run in O(l): the error of a term depends on t and s only throu
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise, starmap
 from math import ceil, log2
 from typing import NamedTuple
 
@@ -41,6 +42,7 @@ class Way(NamedTuple):
 
 
 ALLOWED = 16  # times the error that a program may have
+CHUNK = 256  # steps of the longest chunks in which kernels sum gradients of logarithms
 EXPONENTIAL = 6  # roundings of a complex exponential; a real one has 4
 
 
@@ -164,12 +166,13 @@ def states(log_a, b, x0, first, sums):
     return decayed_sums(sums(log_a), _joined(x0, b), _before(first))
 
 
-def pulled_back(d, log_a, b, x, first, sums):
+def pulled_back(d, log_a, b, x, first, sums, chunk=CHUNK):
     """The cotangents of x0 and of all b_t, (…, l + 1, n), and of log a_t.
 
     d_t are those of x_t. With g_t = Σ_{s≥t} (e^{L_s − L_t})* d_s, that of L_t is
     x_t* d_t − b_t* g_t, and log a_t has the sum of those of L_s for all s ≥ t of its sequence, as a
-    difference of two sums that reach to the end of the row.
+    difference of two sums that reach to the end of the row. From the end of a chunk on that sum is
+    (a_t x_{t−1})* g_t, which kernels pass from chunk to chunk: a longer sum has more roundings.
     """
     L, none = sums(log_a), np.zeros_like(d[..., 0, :])
     last = np.roll(_before(first), -1, axis=-1)  # the next step begins a sequence
@@ -177,8 +180,25 @@ def pulled_back(d, log_a, b, x, first, sums):
     dL = x[..., 1:, :].conj() * d - b.conj() * g[..., 1:, :]
     if log_a.shape[-1] == 1:  # one decay for all states
         dL = dL.sum(-1, keepdims=True)
-    D = _turned(prefix_sums(_turned(dL)))
+    ends = range(chunk, d.shape[-2], chunk)
+    D = _from_the_end(dL, ends, [_passed(t, log_a, x, g, first) for t in ends])
     return g, D - _of_next_sequence(D, first) if first.any() else D
+
+
+def _passed(t, log_a, x, g, first):
+    """(a_t x_{t−1})* g_t, the cotangent of log a_t alone; 0 where a sequence begins."""
+    product = np.exp(log_a[..., t : t + 1, :]) * x[..., t : t + 1, :]
+    product = np.where(first[..., t : t + 1, None], 0, product).conj() * g[..., t + 1 : t + 2, :]
+    return product.sum(-1, keepdims=True) if log_a.shape[-1] == 1 else product
+
+
+def _from_the_end(dL, ends, passed):
+    """Σ_{s≥t} dL_s: of each chunk its own sums, and what is passed from the next one."""
+    edges, sums = [0, *ends, dL.shape[-2]], []
+    for i, window in enumerate(starmap(slice, pairwise(edges))):
+        D = _turned(prefix_sums(_turned(dL[..., window, :])))
+        sums.append(D + passed[i] if i < len(passed) else D)
+    return np.concatenate(sums, axis=-2)
 
 
 def _turned(x):
