@@ -57,7 +57,8 @@ class Budget:
 
 
 KINDS = {"device": str, "layout": str, "vjp": bool, "accuracy": Budget}
-KINDS |= {"ftz": bool, "deterministic": bool, "kinds": str}
+KINDS |= {"ftz": bool, "deterministic": bool, "kinds": str, "lengths": str}
+PADDINGS = ("right", "left")
 WANTED = {str: "a string", bool: "True or False", Budget: "a Budget"}
 
 
@@ -79,6 +80,8 @@ class Declaration:
     adapters: tuple[Adapter, ...] = ()
     unjudged: tuple[str, ...] = ()
     nan_chunk: int = 0
+    lengths: str = ""
+    padding: str = "right"
 
     def __post_init__(self):
         for name, kind in KINDS.items():
@@ -109,6 +112,8 @@ class Declaration:
         for dtype in self.dtypes:
             if dtype not in TYPES:
                 raise ValueError(f"implements: {unknown('type', dtype, TYPES)}")
+        if self.padding not in PADDINGS:
+            raise ValueError(f"implements: {unknown('padding', self.padding, PADDINGS)}")
         self._check_kinds()
         if self.vjp and self.framework in ("numpy", "cupy"):
             wanted = f"write a function {self.name or '<name>'}_vjp"
@@ -146,11 +151,16 @@ class Declaration:
             adapted(op, self.adapters)
         except ValueError as error:
             raise ValueError(f"implements: {error}") from None
+        if self.lengths and not op.rows:
+            raise ValueError(f"implements: lengths={self.lengths!r}: {op} has no rows of steps")
         if self.layout:
             from refssm._declaration.layout import in_layout, parse
 
             op = taken(op, self.adapters)
-            parse(in_layout(op, self.layout), self.layout)
+            layout = parse(in_layout(op, self.layout), self.layout)
+            if self.lengths and op.rows in layout.omitted:
+                told = f"the layout must have the axis {op.rows}, whose members are the rows"
+                raise ValueError(f"implements: lengths={self.lengths!r}: {told}")
 
 
 def implements(name: str, **declared: Any):
@@ -183,6 +193,11 @@ def implements(name: str, **declared: Any):
     unjudged    names of arguments that a wrapper leaves at their defaults, and the operator does
                 not have: ("D", "z"). Reports list them as not judged, with those of the function
                 itself, which are found without a declaration.
+    lengths     the argument of the function that has the number of steps of each row of a batch,
+                an array of whole numbers: "seq_lens". The check `lengths` then calls it with rows
+                of different lengths: what is beyond the end of a row does not count, also if it is
+                NaN, and the last state is that at the row's own end.
+    padding     where such a row is padded: "right" (default) or "left".
     nan_chunk   the chunk of a scan that multiplies masked matrices, in steps: NaN and infinity
                 may come out as NaN within their chunk, because 0 times NaN is NaN. Reports have
                 a note. The chunked forms of the catalog need no such declaration.

@@ -125,6 +125,15 @@ class Operator:
         """First core dimension of the first output (time, for a sequence); "" if it has none."""
         return self.output_dims[0][0] if self.output_dims[0] else ""
 
+    @property
+    def rows(self) -> str:
+        """The batch axis whose members may end at steps of their own; "" if there is none.
+
+        There is none where flags or offsets divide a sequence already.
+        """
+        steps = "causal" in self.traits and not self.discrete
+        return self.batch_names[0] if steps and self.batch_names else ""
+
     @cached_property
     def discrete(self) -> frozenset[str]:
         """Inputs that are flags or offsets; they are not rounded and have no gradient."""

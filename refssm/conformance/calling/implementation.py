@@ -46,6 +46,8 @@ class Offer(NamedTuple):
     unjudged: tuple[str, ...] = ()  # arguments that the operator does not have
     untaken: tuple[str, ...] = ()  # keywords of the operator that it does not have
     nan_chunk: int = 0  # steps within which it may spread NaN
+    lengths: str = ""  # its argument for the number of steps of each row
+    padding: str = "right"  # where rows are padded
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Found:
         found = [*self.declared.unjudged, *_beyond(self.forward, self.op)]
         if self.vjp is not None:
             found += _beyond(self.vjp, self.op, [f"d{y}" for y in self.op.outputs])
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(name for name in found if name != self.declared.lengths))
 
     @property
     def offer(self) -> Offer:
@@ -102,6 +104,8 @@ class Found:
             unjudged=self.unjudged,
             untaken=self.untaken,
             nan_chunk=declared.nan_chunk,
+            lengths=declared.lengths,
+            padding=declared.padding,
         )
         if lack := vars_of(self.forward).get("__refssm_lack__", str)():
             return offer._replace(absent=lack)

@@ -60,13 +60,14 @@ def call(
     after=None,
     late=False,
     layout="",
+    lengths=None,
 ) -> Outcome:
     """Call an implementation on views of `arrays`: NumPy outputs, or an error as one sentence.
 
     With `after` it is first called with these values, and `arrays` are then written into the same
     arguments; the outputs of earlier calls must stay as they are. With `late` the arguments are
     written late, on another stream than the default one. `layout` stands in place of the declared
-    one.
+    one. `lengths` has the steps of each row, if they are not those of the arrays.
     """
     if layout:
         found = replace(found, declared=replace(found.declared, layout=layout))
@@ -75,6 +76,7 @@ def call(
     try:
         with made.inside(kind), np.errstate(all="ignore"):
             given = [made.give(a, kind, view) for a in run.entering(arrays, statics)]
+            run.give_lengths(arrays, statics, lengths)
             before = [made.copied(x) for x in given]
             made.finish()  # what fails after this is work of the call
             earlier = Earlier(run)

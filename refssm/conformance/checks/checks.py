@@ -17,7 +17,7 @@ from refssm.conformance.cases.kinds.published import OfPublished
 from refssm.conformance.cases.sampling import Sampler
 from refssm.conformance.cases.sizes import entries_of
 from refssm.conformance.checks import laws
-from refssm.conformance.checks.conduct import CONDUCT, OF_STREAMS
+from refssm.conformance.checks.conduct import CONDUCT, OF_LENGTHS, OF_STREAMS
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.law import Graded, Judge, JudgeArrays, Rule, hold
 from refssm.conformance.checks.linear_laws import integers
@@ -147,7 +147,13 @@ def types_of(op: Operator, half=False) -> tuple[str, ...]:
 
 
 def checks_of(
-    op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool, streams: bool = False
+    op: Operator,
+    profile: Profile,
+    types: Iterable[str],
+    *,
+    vjp: bool,
+    streams: bool = False,
+    lengths: str = "",
 ) -> list[Check]:
     """The checks of an operator in `types`; laws and most of conduct use only the first type."""
     types = list(types)
@@ -159,12 +165,14 @@ def checks_of(
     if vjp:
         checks += [_gradient(op, profile, t) for t in types if has_gradient(op, t)]
     for law in laws.laws_of(op)[: profile.laws]:
-        if types[0] in law.halves:
+        if types[0] in law.halves or (law.of_gradient and not vjp):
             continue
         strategy = {"tame": law.tame, "entries": entries_of(op, types[0])}
         judge = partial(hold, law)
-        checks.append(Check(law, op, types[0], profile.law, judge, law.at, strategy))
-    for conduct in (*CONDUCT, *(OF_STREAMS if streams else ())):
+        count = min(profile.law, law.most)
+        checks.append(Check(law, op, types[0], count, judge, law.at, strategy))
+    more = (*OF_LENGTHS * bool(lengths), *OF_STREAMS * streams)
+    for conduct in (*CONDUCT, *more):
         if conduct.owed(op) and (op.inputs or conduct.without_arguments):
             judge = partial(hold, conduct)
             for dtype in types if conduct.every_type else types[:1]:
@@ -364,7 +372,7 @@ VECTORS = Rule(  # of files written earlier: no run draws these cases
 
 def rules() -> tuple[Rule, ...]:
     """Every rule, in the order in which their names are listed."""
-    return (VALUE, STATE, GRADIENT, *COMPARING, *laws.LAWS, *CONDUCT, *OF_STREAMS)
+    return (VALUE, STATE, GRADIENT, *COMPARING, *laws.LAWS, *CONDUCT, *OF_LENGTHS, *OF_STREAMS)
 
 
 def rule_named(name: str) -> Rule:

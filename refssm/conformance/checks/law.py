@@ -50,7 +50,7 @@ class Rule:
     between_calls: bool = False  # finds results that change between calls
 
     def missing(self, op: Operator, found: Iterable[str]) -> str:
-        """Why the rule cannot run if only the operators `found` are implemented, or ""."""
+        """Why the rule cannot run if only the functions `found` exist, or ""."""
         del op, found
         return ""
 
@@ -89,9 +89,10 @@ class Law(Rule):
     cuts: bool = False  # shortens the leading size
     halves: tuple[str, ...] = ()  # 16-bit types in which it is not checked
     needs: Callable[[Operator], str] = no_other  # the other operator that the law calls, or ""
+    most: int = 99  # cases at most: those of a profile, if they are fewer
 
     def missing(self, op: Operator, found: Iterable[str]) -> str:
-        """Why the law cannot run if only the operators `found` are implemented, or ""."""
+        """Why the law cannot run if only the functions `found` exist, or ""."""
         other = self.needs(op)
         return f"needs {other}" if other and other not in found else ""
 

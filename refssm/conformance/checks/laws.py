@@ -5,7 +5,7 @@ from refssm.conformance.checks.batch_laws import batch, group
 from refssm.conformance.checks.law import Law
 from refssm.conformance.checks.linear_laws import additive, scaling, zero
 from refssm.conformance.checks.special_values import nan
-from refssm.conformance.checks.time_laws import causal, prefix, shift, split
+from refssm.conformance.checks.time_laws import causal, joined, prefix, rollback, shift, split
 
 LAWS: tuple[Law, ...] = (
     split,
@@ -18,6 +18,8 @@ LAWS: tuple[Law, ...] = (
     shift,
     batch,
     group,
+    joined,
+    rollback,
 )
 
 

@@ -7,14 +7,15 @@ import numpy as np
 from refssm._declaration.adapted import adapted, adapters_of
 from refssm._declaration.operator import Operator
 from refssm.catalog import from_state, resumed, states_in
-from refssm.conformance.calling.candidate import Candidate
+from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.cotangents import cotangents_of
 from refssm.conformance.cases.windows import at_length, cut, in_window, time_axes, timed, windowed
 from refssm.conformance.checks.law import NOTHING, law
 from refssm.conformance.checks.linear_laws import linear_arguments
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.judging.verdict import Verdict, worst_of
+from refssm.conformance.judging.verdict import Verdict, misfit, worst_of, wrong
 
 LEFT_OUT = "pieces that the implementation declines, or that `only` would change, are not compared"
 
@@ -142,7 +143,7 @@ def _at_rest(op: Operator, other: Operator, arrays) -> list[np.ndarray]:
     types = other.output_types(*driving, *[single] * count)
     axes = zip(other.batch_axes[-count:], other.input_dims[-count:], strict=True)
     shapes = [[sizes.get(d, 1) for d in (*batch, *core)] for batch, core in axes]
-    pairs = zip(shapes, other.state_outputs, strict=True)
+    pairs = zip(shapes, other.state_outputs or (0,), strict=True)  # or the output is the state
     return [np.zeros(shape, types[j]) for shape, j in pairs]
 
 
@@ -180,9 +181,8 @@ def split(candidate: Candidate, case: Case) -> Verdict:
     ys, gauges = candidate.results(arrays, statics), candidate.grader.expect(arrays, statics)
     other, verdicts, left_out = _going_on(op), [NOTHING], False
     assert other is not None
-    taken = {offer.name: offer.adapters for offer in candidate.worker.found}
-    if taken.get(other.name) != candidate.offer.adapters:
-        return NOTHING  # the state's form takes other parameters
+    if not _takes_the_same(candidate, other):
+        return NOTHING
     for k in _points(case, ys[0].shape[-len(op.output_dims[0])]):
         head = cut(op, arrays, slice(0, k))
         try:
@@ -206,6 +206,128 @@ def split(candidate: Candidate, case: Case) -> Verdict:
                 candidate.grader.agree(arrays, tail[j], ys[j], *bound, output=j, through=True)
             )
     return _worst(verdicts, left_out)
+
+
+def _takes_the_same(candidate: Candidate, other: Operator) -> bool:
+    """True if the state's form takes the same parameters."""
+    taken = {offer.name: offer.adapters for offer in candidate.worker.found}
+    return taken.get(other.name) == candidate.offer.adapters
+
+
+def _piece(candidate: Candidate, other: Operator, arrays, statics) -> tuple[list, dict]:
+    """Arguments for the state's form; raises Declined if `only` shortens them, too."""
+    pieces, fewer = candidate.piece(arrays, statics, other)
+    if any(a.shape != b.shape for a, b in zip(pieces, arrays, strict=True)):
+        raise Declined
+    return pieces, fewer
+
+
+@law(
+    owed=lambda op: "state" in op.traits and resumed(op) is not None and bool(timed(op)),
+    touches=lambda op: [*timed(op), *_state(op)],
+    cuts=True,
+    needs=_other,
+    most=5,
+)
+def rollback(candidate: Candidate, case: Case) -> Verdict:
+    """Steps that are rejected leave no trace: from the state before them the scan goes on with
+    other steps, and gives the outputs of those alone.
+    """
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    other, verdicts = _going_on(op), [NOTHING]
+    assert other is not None
+    if not _takes_the_same(candidate, other):
+        return NOTHING
+    rank = len(op.output_dims[0])
+    for k in _points(case, op.output_shapes(*arrays, **statics)[0][-rank]):
+        accepted, told = candidate.narrowed(_with_another_future(candidate, arrays, k), statics)
+        if told != statics or not _same_past(op, arrays, accepted, k):
+            return NOTHING
+        ys, gauges = candidate.results(accepted, told), candidate.grader.expect(accepted, told)
+        try:
+            head = cut(op, arrays, slice(0, k))
+            carried = _carried(candidate, other, head, statics, ys[0], k)
+            for steps in (arrays, accepted):  # the rejected ones first
+                later = _driving(op, other, cut(op, steps, slice(k, None)))
+                pieces, fewer = _piece(candidate, other, [*later, *carried], statics)
+                tail = candidate.results(pieces, fewer, op=other)
+        except Declined:
+            return Verdict("-", notes=(LEFT_OUT,))
+        bound, past = candidate.grader.expect(pieces, fewer, other)[0], slice(k, None)
+        kept, whole = in_window(op, ys[0], past), windowed(op, gauges[0], past)
+        verdicts.append(candidate.grader.agree(accepted, tail[0], kept, bound, whole, through=True))
+    return worst_of(verdicts)
+
+
+def _with_gradients(op: Operator) -> str:
+    """The name of the VJP of the form that starts from a state, or ""."""
+    return f"{other}_vjp" if (other := _other(op)) else ""
+
+
+@law(
+    owed=lambda op: "state" in op.traits and resumed(op) is not None,
+    touches=_state,
+    cuts=True,
+    needs=_with_gradients,
+    of_gradient=True,
+    halves=("float16", "bfloat16"),  # the state is rounded on its way
+    most=3,
+)
+def joined(candidate: Candidate, case: Case) -> Verdict:
+    """Two pieces give the gradients of the whole: the cotangent of the state at the cut goes from
+    the later piece to the earlier one.
+    """
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    other, verdicts = _going_on(op), [NOTHING]
+    assert other is not None
+    if not _takes_the_same(candidate, other):
+        return NOTHING
+    cotangents, _ = cotangents_of(case, arrays, statics, ())
+    for k in _points(case, op.output_shapes(*arrays, **statics)[0][-len(op.output_dims[0])]):
+        try:
+            found = _joined(candidate, other, (arrays, statics), cotangents, k)
+        except Declined:
+            return Verdict("-", notes=(LEFT_OUT,))
+        verdicts.append(candidate.grader.gradients(found, cotangents, arrays, statics))
+    return worst_of(verdicts)
+
+
+def _joined(candidate: Candidate, other: Operator, call, cotangents, k) -> list[np.ndarray]:
+    """The gradients of a call, from those of its first k steps and of the others."""
+    op, (arrays, statics), (dy, *ends) = candidate.op, call, cotangents
+    y = None if other.state_outputs else candidate.results(arrays, statics)[0]
+    head, tail = (cut(op, arrays, window) for window in (slice(0, k), slice(k, None)))
+    past, future = (in_window(op, dy, window) for window in (slice(0, k), slice(k, None)))
+    carried = _carried(candidate, other, head, statics, y, k)
+    if other.state_outputs and not ends:
+        ends = [np.zeros_like(a) for a in carried]
+    given = [*_driving(op, other, tail), *carried]
+    later = _gradients(candidate, other, [future, *ends], given, statics)
+    back = [later.pop(name) for name in _state(op)]
+    if not other.state_outputs:  # its outputs are the states: the last one has both cotangents
+        last = past[..., -1:, :] + back.pop()[..., None, :]
+        past = np.concatenate([past[..., :-1, :], last], axis=-2)
+    start = head[-states_in(other) :] if from_state(op) else _at_rest(op, other, head)
+    given = [*_driving(op, other, head), *start]
+    earlier = _gradients(candidate, other, [past, *back], given, statics)
+    axes = dict(zip(op.inputs, time_axes(op), strict=True))
+    for name, gradient in later.items():
+        axis, parts = axes[name], (earlier[name], gradient)
+        earlier[name] = sum(parts) if axis is None else np.concatenate(parts, axis=axis)
+    return [earlier[name] for name in op.inputs if name in earlier]
+
+
+def _gradients(candidate: Candidate, other: Operator, cotangents, given, statics) -> dict:
+    """The gradients of one call of the state's form, by argument."""
+    pieces, fewer = _piece(candidate, other, given, statics)
+    found = candidate.outputs([*cotangents, *pieces], fewer, name=other.name, vjp=True)
+    told = {}
+    for name, a in zip(other.inputs, pieces, strict=True):
+        if name not in other.discrete:
+            told[name] = found[len(told)]
+            if unfit := misfit(told[name], a.shape, a.dtype, f"d{name}", either=True):
+                raise Broken(wrong(unfit, kind=f"shape or type of `d{name}`"))
+    return told
 
 
 @law(

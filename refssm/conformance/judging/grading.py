@@ -119,8 +119,8 @@ class Grader:
         gauged = expect(self.op, arrays, statics, standard=self.standard)
         return grade_outputs(self.op, arrays, outputs, gauged, False, self.standard, which), gauged
 
-    def gradients(self, gradients, cotangents, arrays, statics) -> Verdict:
-        """The worst verdict on the gradients of one VJP call."""
+    def gradients(self, gradients, cotangents, arrays, statics, which=()) -> Verdict:
+        """The worst verdict on the gradients of one VJP call, or on those of some arguments."""
         op = self.op
         gauged = expect(op, [*cotangents, *arrays], statics, op.bare_vjp, self.standard)
         precision = judged_type([*cotangents, *arrays])
@@ -129,6 +129,8 @@ class Grader:
         described = zip(op.inputs, axes, arrays, strict=True)
         described = [(name, dims, a) for name, dims, a in described if name not in op.discrete]
         for g, gauge, (name, dims, a) in zip(gradients, gauged, described, strict=True):
+            if which and name not in which:
+                continue
             kind = precision if np.iscomplexobj(a) else np.finfo(precision).dtype
             kind = np.dtype(kind)
             verdicts.append(compare(g, gauge, kind, dims, f"d{name}", standard=self.standard))

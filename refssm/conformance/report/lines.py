@@ -90,6 +90,8 @@ def _declared(offer: Offer) -> str:
         parts.append("equal calls may differ within tolerance")
     if offer.nan_chunk:
         parts.append(f"NaN may spread within chunks of {offer.nan_chunk} steps")
+    if offer.lengths:
+        parts.append(f"`{offer.lengths}` has the lengths of rows, padded {offer.padding}")
     return ", ".join(parts)
 
 

@@ -103,7 +103,7 @@ class Scope:
     def checks(self, types: Iterable[str], old: Beside | None = None) -> list[Check]:
         """The requested checks in these number types; comparisons with an `old` one last."""
         offer = self.offer
-        checks = checks_of(self.op, self.profile, types, vjp=offer.has_vjp, streams=offer.streams)
+        checks = checks_of(self.op, self.profile, types, **_has(offer))
         if old is not None:
             vjp = offer.has_vjp and old.old.has_vjp
             checks += beside(self.op, self.profile, types, old.judge, vjp)
@@ -136,5 +136,10 @@ class Scope:
         offer, profile = self.offer, PROFILES["thorough"]
         types = [t for t in types_of(self.op, half=True) if t in offer.dtypes]
         types = types or types_of(self.op)
-        checks = checks_of(self.op, profile, types, vjp=offer.has_vjp, streams=offer.streams)
+        checks = checks_of(self.op, profile, types, **_has(offer))
         return [f"{c.name}[{c.dtype}]" for c in checks]
+
+
+def _has(offer: Offer) -> dict:
+    """What of an implementation decides which checks it has."""
+    return {"vjp": offer.has_vjp, "streams": offer.streams, "lengths": offer.lengths}

@@ -107,7 +107,35 @@ def tiled(x, log_a, B, C, S):
     return SSD_STEP.reference(x, log_a, B[pick], C[pick], S)
 
 
+def with_gradients(back=LINEAR_SCAN_FROM.bare_vjp):
+    """A right scan, and its form from a state with a VJP."""
+    other = Found(LINEAR_SCAN_FROM, scan_from, back, judged=False)
+    return [Found(LINEAR_SCAN, scan, LINEAR_SCAN.bare_vjp), other]
+
+
+def detached(dx, a, b, x0):
+    """Gradients that end where the piece begins."""
+    *gradients, dx0 = LINEAR_SCAN_FROM.bare_vjp(dx, a, b, x0)
+    return *gradients, 0 * dx0
+
+
+def advancing():
+    """A scan that keeps each state it was given, and overwrites it with the last one."""
+    kept = {}
+
+    def program(a, b, x0):
+        state = kept.setdefault(x0.tobytes(), x0.copy())
+        x = scan_from(a, b, state)
+        if x.shape[-2]:
+            state[...] = x[..., -1, :]
+        return x
+
+    return program
+
+
 PLANTED = {
+    "joined": with_gradients(detached),
+    "rollback": found(scan, advancing()),
     "group": [Found(SSD_STEP, tiled, None)],
     "shift": [Found(CAUSAL_CONVOLUTION_DIRECT, louder, None)],
     "split": found(scan, lambda a, b, x0: scan_from(a, b, 0 * x0)),
@@ -143,6 +171,8 @@ def test_a_check_passes_the_reference(check):
         right = [Found(SSD_STEP, SSD_STEP.reference, None)]
     if check == "flags":
         right = [Found(LINEAR_SCAN_PACKED, LINEAR_SCAN_PACKED.reference, None)]
+    if check == "joined":
+        right = with_gradients()
     line, *_ = lines(check, *right)
     assert line.verdict == "pass"
     assert line.notes in ((), ("no error for `a` with l=66 where the other arguments have l=33",))
@@ -193,6 +223,7 @@ def test_every_check_with_a_verdict_has_a_planted_bug():
     assert {*PLANTED, "shapes", "empty", "flags"} == {rule.name for rule in (*LAWS, *CONDUCT)}
     elsewhere = {"value", "state", "gradient", "against"}  # tested in planted/test_planted.py
     elsewhere.add("against_gradient")  # tested in command/test_gradients_asked.py
+    elsewhere.add("lengths")  # tested in checks/test_lengths.py
     elsewhere.add("stream")  # of device arrays: tested in calling/test_cupy_streams.py
     assert {*PLANTED, "shapes", "empty", "flags", *elsewhere} == set(NAMES)
 
@@ -264,7 +295,7 @@ def test_laws_follow_from_the_traits(op):
     expected |= {"causal"} if "causal" in op.traits and op.leading not in op.static else set()
     expected |= {"group"} if "g" in op.batch_names else set()
     expected |= {"shift"} if "time-invariant" in op.traits else set()
-    expected |= {"split"} if "state" in op.traits else set()
+    expected |= {"split", "joined", "rollback"} if "state" in op.traits else set()
     assert {law.name for law in laws_of(op)} == expected
 
 

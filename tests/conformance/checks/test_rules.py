@@ -27,7 +27,7 @@ from refssm.conformance.checks.checks import (
     rules,
     types_of,
 )
-from refssm.conformance.checks.conduct import CONDUCT, OF_STREAMS
+from refssm.conformance.checks.conduct import CONDUCT, OF_LENGTHS, OF_STREAMS
 from refssm.conformance.checks.law import Law
 from refssm.conformance.checks.laws import LAWS
 from refssm.conformance.exchange.manifest import CHECKS
@@ -44,7 +44,8 @@ PAGE = Path(__file__).parents[3] / overview.CHECKS
 ORDER = [
     *("value", "state", "gradient", "against", "against_gradient"),
     *("split", "nan", "prefix", "additive", "scaling", "zero", "causal", "shift", "batch", "group"),
-    *("repeat", "strides", "readonly", "unchanged", "alias", "shapes", "empty", "flags", "stream"),
+    *("joined", "rollback", "repeat", "strides", "readonly", "unchanged", "alias", "shapes"),
+    *("empty", "flags", "lengths", "stream"),
 ]
 
 
@@ -75,7 +76,7 @@ def listed(monkeypatch):
 
 def test_the_names_of_checks_are_those_of_the_records_in_their_order():
     assert list(NAMES) == [rule.name for rule in rules()] == ORDER
-    assert rules() == (VALUE, STATE, GRADIENT, *COMPARING, *LAWS, *CONDUCT, *OF_STREAMS)
+    assert rules() == (VALUE, STATE, GRADIENT, *COMPARING, *LAWS, *CONDUCT, *OF_LENGTHS, *OF_STREAMS)
     assert all(rule_named(rule.name) is rule for rule in rules())
 
 
@@ -83,7 +84,7 @@ def test_every_check_of_every_operator_has_a_record_of_the_table():
     seen = set()
     for op in OPERATORS:
         types, vjp = types_of(op, half=True), op.differentiable
-        checks = checks_of(op, PROFILES["thorough"], types, vjp=vjp, streams=True)
+        checks = checks_of(op, PROFILES["thorough"], types, vjp=vjp, streams=True, lengths="n")
         assert all(any(check.rule is rule for rule in rules()) for check in checks)
         order = [NAMES.index(check.name) for check in checks]
         assert order == sorted(order)

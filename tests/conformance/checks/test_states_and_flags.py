@@ -115,6 +115,64 @@ def test_split_compares_the_last_state_of_the_whole_with_that_of_the_pieces():
         assert ok or "worst x[" in verdict.message
 
 
+def back_off(*args):
+    """Gradients that are right but for that of the first state."""
+    *gradients, dx0 = SELECTIVE_SCAN_STATEFUL.bare_vjp(*args)
+    return *gradients, 0 * dx0
+
+
+class Advanced:
+    """A kernel that keeps the state it was given, and overwrites it with the last one."""
+
+    def __init__(self):
+        self.kept = {}
+
+    def __call__(self, *args):
+        state = self.kept.setdefault(args[-1].tobytes(), args[-1].copy())
+        y, x = stateful(*args[:-1], state)
+        state[...] = x
+        return y, x
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("selective_scan", "selective_scan_stateful"),
+        ("selective_scan_stateful", "selective_scan_stateful"),
+        ("linear_scan", "linear_scan_from"),
+        ("linear_scan_from", "linear_scan_from"),
+        ("delta_rule_chunked", "delta_rule_chunked_stateful"),
+        ("mamba2_scan", "mamba2_scan_stateful"),
+    ],
+)
+def test_two_pieces_of_each_reference_give_its_gradients(names):
+    op, other = map(operator_named, names)
+    others = [] if op is other else [Found(other, other.reference, other.bare_vjp, judged=False)]
+    lines = results(op, op.reference, "joined", "rollback", vjp=op.bare_vjp, others=others)
+    assert [(line.check, line.verdict) for line in lines] == [
+        ("joined", "pass"), ("rollback", "pass")]  # fmt: skip
+
+
+def test_a_first_state_without_a_gradient_fails_the_check_joined():
+    how = {"vjp": SELECTIVE_SCAN.bare_vjp}
+    plain, others = (
+        SELECTIVE_SCAN.reference,
+        Found(SELECTIVE_SCAN_STATEFUL, stateful, back_off, judged=False),
+    )
+    (line,) = results(SELECTIVE_SCAN, plain, "joined", others=[others], **how)
+    assert line.verdict == "wrong"
+    forward_only = Found(SELECTIVE_SCAN_STATEFUL, stateful, None, judged=False)
+    (line,) = results(SELECTIVE_SCAN, plain, "joined", others=[forward_only], **how)
+    assert (line.verdict, line.message) == ("skipped", "needs selective_scan_stateful_vjp")
+
+
+def test_rejected_steps_that_stay_in_the_state_fail_the_check_rollback():
+    plain = SELECTIVE_SCAN.reference
+    kept = Found(SELECTIVE_SCAN_STATEFUL, Advanced(), None, judged=False)
+    (line,) = results(SELECTIVE_SCAN, plain, "rollback", others=[kept])
+    assert line.verdict == "wrong"
+
+
 def test_each_operator_with_a_state_is_resumed_by_one_that_takes_it_last():
     for op in OPERATORS:
         other = resumed(op)

@@ -47,6 +47,7 @@ class CalledOnce:
         self.asked = [i for i, ask in enumerate(asked) if ask]  # flags have no gradient
         self.names = [self.names[i] for i in self.asked]
         self.cotangents = len(op.outputs) if vjp else 0
+        self.more: dict = {}  # an argument that the operator does not have
         self.touched: set[int] = set()  # shared arguments that the call of a slice wrote to
         self._lay_out(op, found.layout, canonical(op))
 
@@ -104,9 +105,19 @@ class CalledOnce:
         op = self.op
         return dict.fromkeys(op.batch_names, 1) | sizes_of(op, self.usual, arrays, statics)
 
+    def give_lengths(self, arrays, statics, lengths=None) -> None:
+        """The declared argument for the number of steps of each row: `lengths`, or all steps."""
+        declared, op = self.found.declared, self.op
+        if declared.lengths:
+            arrays = arrays[self.cotangents :]
+            rows = op.batch_shape(*arrays)[:1] or (1,)
+            if lengths is None:
+                lengths = np.full(rows, op.sizes(*arrays, **statics)[op.leading])
+            self.more = {declared.lengths: self.made.give(lengths, self.kind)}
+
     def raw(self, given, statics) -> tuple:
         """The outputs of one call, as a tuple."""
-        count = self.returned
+        count, statics = self.returned, {**statics, **self.more}
         if self.vjp and self.found.vjp is None:
             cotangents, primals = given[: self.cotangents], given[self.cotangents :]
             returned = self.made.pullback(self.found.forward, cotangents, primals, statics)

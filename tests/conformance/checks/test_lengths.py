@@ -1,0 +1,120 @@
+"""The check `lengths`: rows of a batch that end at steps of their own."""
+
+import numpy as np
+import pytest
+from judging import judged
+
+import refssm
+from refssm.testing import implements
+
+FLOAT = {"dtypes": ("float32",)}
+
+
+def inside(u, lengths, left):
+    """Which steps belong to a row, for arrays (row, …, step)."""
+    steps = np.arange(u.shape[-1])
+    rows = lengths.reshape(-1, *[1] * (u.ndim - 1))
+    return steps >= u.shape[-1] - rows if left else steps < rows
+
+
+def scan(a, b, *, lengths, left=False, by_product=False):
+    """x_t = a_t x_{t-1} + b_t: a decay of 1 and an input of 0 beyond the end of a row."""
+    mask = inside(b[..., 0], lengths, left)[..., None]
+    if by_product:
+        return refssm.linear_scan(1 + mask * (a - 1), mask * b)
+    return refssm.linear_scan(np.where(mask, a, 1), np.where(mask, b, 0))
+
+
+def scan_vjp(dx, a, b, *, lengths, left=False):
+    mask = inside(b[..., 0], lengths, left)[..., None]
+    kept, driven = np.where(mask, a, 1), np.where(mask, b, 0)
+    da, db = refssm.linear_scan_vjp(dx, kept, driven)
+    return np.where(mask, da, 0).astype(a.dtype), np.where(mask, db, 0).astype(b.dtype)
+
+
+def selective(*args, lengths, own_end=True):
+    """A step of 0 keeps the state; without a mask the last state is that of the padded row."""
+    u, dt, A, B, C, x0 = args
+    mask = inside(u, lengths, left=False)
+    u, dt = np.where(mask, u, 0), np.where(mask, dt, 0 if own_end else 1)
+    B, C = (np.where(mask[..., :1, :, None], M, 0) for M in (B, C))
+    return refssm.selective_scan_stateful(u, dt.astype(u.dtype), A, B, C, x0)
+
+
+def verdict(name, function, *checks, **declared):
+    (line,) = judged(name, function, *checks, lengths="lengths", **FLOAT, **declared)
+    return line
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_a_scan_that_masks_what_is_beyond_passes(left):
+    def masked(a, b, *, lengths):
+        return scan(a, b, lengths=lengths, left=left)
+
+    how = {"padding": "left" if left else "right"}
+    assert verdict("linear_scan", masked, "lengths", **how).verdict == "pass"
+    assert verdict("linear_scan", masked, "value", **how).verdict == "pass"
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_rows_that_are_padded_on_the_other_side_are_refused(left):
+    def masked(a, b, *, lengths):
+        return scan(a, b, lengths=lengths, left=not left)
+
+    line = verdict("linear_scan", masked, "lengths", padding="left" if left else "right")
+    assert line.verdict == "wrong"
+    assert "row " in line.message
+
+
+def test_a_mask_by_a_product_lets_nan_within_and_is_refused():
+    line = verdict("linear_scan", lambda a, b, *, lengths: scan(a, b, lengths=lengths,
+                   by_product=True, left=True), "lengths", padding="left")  # fmt: skip
+    assert line.verdict == "wrong"
+    assert "NaN" in line.message
+
+
+def test_the_last_state_is_that_at_the_rows_own_end():
+    assert verdict("selective_scan_stateful", selective, "lengths").verdict == "pass"
+
+    def at_the_end_of_all(*args, lengths):
+        return selective(*args, lengths=lengths, own_end=False)
+
+    line = verdict("selective_scan_stateful", at_the_end_of_all, "lengths")
+    assert line.verdict == "wrong"
+    assert "worst x[" in line.message
+
+
+@pytest.mark.parametrize(("kept", "wanted"), [(1, "pass"), (0.5, "wrong")])
+def test_gradients_within_the_rows_are_judged(kept, wanted):
+    def back(dx, a, b, *, lengths):
+        da, db = scan_vjp(dx, a, b, lengths=lengths)
+        full = lengths.min() == b.shape[-2]  # right where all rows have all steps
+        return da, db if full else kept * db
+
+    def forward(a, b, *, lengths):
+        return scan(a, b, lengths=lengths)
+
+    how = {"lengths": "lengths", "vjp": back, **FLOAT}
+    assert judged("linear_scan", forward, "lengths", **how)[0].verdict == wanted
+
+
+def test_a_function_without_lengths_has_no_such_check():
+    assert judged("linear_scan", refssm.linear_scan, "lengths", **FLOAT) == []
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        ({"lengths": 3}, "`lengths` must be a string, got 3"),
+        ({"lengths": "n", "padding": "both"}, "unknown padding 'both'"),
+        ({"lengths": "n", "layout": "l n, l n -> l n"}, "the layout must have the axis b"),
+    ],
+)
+def test_a_wrong_declaration_of_lengths_is_one_sentence(declared, told):
+    with pytest.raises(ValueError, match=told):
+        implements("linear_scan", **declared)
+
+
+def test_an_operator_without_rows_has_no_lengths():
+    with pytest.raises(ValueError, match="cauchy_kernel has no rows of steps"):
+        implements("cauchy_kernel", lengths="n")
