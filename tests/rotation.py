@@ -109,7 +109,8 @@ def shares(bugs: int, distinct: int) -> str:
     """What the short run and a turn see of planted bugs and honest programs."""
     return (
         f"short: {distinct} distinct planted bugs, a quarter of the kinds (of {bugs} bugs in all),"
-        f" honest programs of a quarter of the operators with seed {seed_of_turn()} of {SEEDS} seeds;"
+        " honest programs of a quarter of the operators"
+        f" with seed {seed_of_turn()} of {SEEDS} seeds;"
         f" turn: 1/{TURNS} of the other {bugs - distinct} and of the other {SEEDS - 1} seeds"
     )
 

@@ -40,18 +40,22 @@ class Budget:
     "tf32" for float32 arguments that tensor cores multiply, "float32" for a bfloat16 kernel that
     accumulates in single precision (its errors are then judged by u of that type).
     `normwise=False` refuses grade N: entries that cancel in differences of cumulative sums must
-    have digits of their own.
+    have digits of their own. `state` names the type in which a recurrence keeps its state between
+    steps, or between chunks, if it is narrower: "bfloat16". What that rounding adds is measured.
     """
 
     C: float = 16.0
     computes: str = ""
     normwise: bool = True
+    state: str = ""
 
     def __post_init__(self):
         if not (isinstance(self.C, Real) and 1 <= self.C <= 1024):
             raise ValueError(f"Budget: `C` must be between 1 and 1024, got {self.C!r}")
         if self.computes != "" and self.computes not in ARITHMETICS:
             raise ValueError(f"Budget: {unknown('arithmetic', self.computes, ARITHMETICS)}")
+        if self.state != "" and self.state not in ARITHMETICS:
+            raise ValueError(f"Budget: {unknown('type of a state', self.state, ARITHMETICS)}")
         if not isinstance(self.normwise, bool):
             raise ValueError(f"Budget: `normwise` must be True or False, got {self.normwise!r}")
 
@@ -133,7 +137,7 @@ class Declaration:
 
     def _check_operator(self):
         from refssm._declaration.adapted import adapted, taken
-        from refssm.catalog import judged, named  # the catalog loads every family
+        from refssm.catalog import judged, named, resumed  # the catalog loads every family
 
         op = named(self.name)
         if op is None:
@@ -151,6 +155,9 @@ class Declaration:
             adapted(op, self.adapters)
         except ValueError as error:
             raise ValueError(f"implements: {error}") from None
+        if self.accuracy.state and resumed(op) is None:
+            told = f"{op} has no form that starts from a state"
+            raise ValueError(f"implements: Budget(state={self.accuracy.state!r}): {told}")
         if self.lengths and not op.rows:
             raise ValueError(f"implements: lengths={self.lengths!r}: {op} has no rows of steps")
         if self.layout:

@@ -26,13 +26,15 @@ class Standard:
     room: float = C
     ftz: bool = False
     normwise: bool = True
+    state: NumberType | None = None  # in which a recurrence keeps its state, if not in `computes`
 
     @classmethod
     def of(cls, name, accuracy: Budget | None = None, ftz: bool = False) -> Standard:
         """The standard of a type with its author's declared accuracy."""
         kind, accuracy = number_type(name), accuracy or Budget()
         computes = number_type(accuracy.computes) if accuracy.computes else kind
-        return cls(kind, computes, accuracy.C, ftz, accuracy.normwise)
+        state = number_type(accuracy.state) if accuracy.state else None
+        return cls(kind, computes, accuracy.C, ftz, accuracy.normwise, state)
 
     @property
     def u(self) -> float:

@@ -33,6 +33,7 @@ from refssm.conformance.gauges.contracts import (
 from refssm.conformance.gauges.gauge import Gauge, Gauges, Measure, wide
 from refssm.conformance.gauges.written import packed, unpacked
 from refssm.conformance.judging.kept import KeptFile
+from refssm.conformance.judging.stored import widened
 from refssm.conformance.number_types import LONG_DOUBLE_IS_WIDER, judged_type
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
@@ -103,10 +104,10 @@ def expect(
     """
     standard = standard or Standard.of(judged_type(arrays))
     if _memory is None:
-        return _expect(op, arrays, statics, vjp, standard)
+        return _with_state(op, arrays, statics, vjp, standard)
     key = key_of(op, arrays, statics, vjp, standard)
     if key not in _memory:
-        _memory[key] = _expect(op, arrays, statics, vjp, standard)
+        _memory[key] = _with_state(op, arrays, statics, vjp, standard)
     return _memory[key]
 
 
@@ -152,6 +153,12 @@ def remembering(memory: dict | None = None) -> Iterator[None]:
         yield
     finally:
         _memory = outer
+
+
+def _with_state(op, arrays, statics, vjp, standard: Standard) -> tuple[Gauge, ...]:
+    """The gauges, with what the type of a stored state adds."""
+    gauged = _expect(op, arrays, statics, vjp, standard)
+    return widened(op, arrays, statics, gauged, standard, vjp=vjp is not None)
 
 
 def _expect(op, arrays, statics, vjp, standard: Standard, small=None) -> tuple[Gauge, ...]:

@@ -76,6 +76,8 @@ def _declared(offer: Offer) -> str:
         parts.append(f"layout {offer.layout}; indices below are in the order {canonical(op)}")
     if budget.computes:
         parts.append(f"computes in {budget.computes}")
+    if budget.state:
+        parts.append(f"keeps its state in {budget.state}")
     if budget.C != Budget().C:
         parts.append(f"allowed ratio {budget.C:g}")
     if not budget.normwise:

@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 from honest import implementations
-from rotation import SEEDS, QUARTERS, of_turn, one_of_each_kind, seed_of_turn
+from rotation import QUARTERS, SEEDS, of_turn, one_of_each_kind, seed_of_turn
 from selftest import soak
 
 from refssm.catalog import OPERATORS
