@@ -13,6 +13,7 @@ from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.cases.drawing import cases
 from refssm.conformance.checks.checks import PROFILES, checks_of
+from refssm.conformance.checks.conduct.repetition import SHORT
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.judging.verdict import Verdict
@@ -78,6 +79,22 @@ def test_a_check_whose_share_is_over_says_after_how_many_cases_and_others_are_sk
     left = [r for r in found.values() if "not begun" in r.message]
     assert all(r.verdict == "skipped" for r in left)
     assert {r.examples for r in found.values() if r not in left} & {1, 2, 3, 4}
+
+
+def test_equal_calls_of_a_longer_input_are_left_out_where_the_share_is_over():
+    lengths = set()
+
+    def slow(a, b):
+        lengths.add(b.shape[-2])
+        time.sleep(0.005)
+        return scan(a, b)
+
+    told = judged_for(0.05, slow, only_checks=("repeat",), types=("float32",), folder=None)
+    assert told["repeat[float32]"].verdict == "pass"
+    assert told["repeat[float32]"].notes == (SHORT,)
+    assert 257 not in lengths
+    judged_for(patience.UNLIMITED, slow, only_checks=("repeat",), types=("float32",), folder=None)
+    assert 257 in lengths
 
 
 def test_a_piece_that_the_clock_cut_is_not_recorded():

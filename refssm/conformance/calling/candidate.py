@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import replace
 
@@ -63,6 +63,7 @@ class Candidate:
         self.between: Mapping = {}  # ranges of sizes, from `--where`
         self.accepted: Collection[str] = ()  # the types that are judged and accepted
         self.length = 0  # the largest leading size of the case, after `only`
+        self.late: Callable[[], bool] = bool  # true when the seconds of its check are over
 
     def judged_in(self, dtype: str) -> Candidate:
         """A copy with the standard of one type and of the author's declared accuracy."""

@@ -122,6 +122,7 @@ class Sweeping:
             "more": AGAIN if self.probe.explained[self.check.name] else MORE,
             "over": OuterStop(self.seconds),
         }
+        self.candidate.late = self.options["over"]
         self.done = 0  # cases
         self.cases_in_all = self.check.count + len(self._cases().published)
 

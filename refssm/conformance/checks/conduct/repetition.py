@@ -31,6 +31,7 @@ PULLS = 10
 KIND = "results of equal calls"
 KEPT = "is something kept by the identity or the address of an argument?"
 LEFT = "is something kept from the last call?"
+SHORT = "not repeated with a longer input: its share of the seconds of --time was over"
 KEYED = "is something kept that depends on it?"
 DECLARE = "if that is meant, as with atomic additions, declare deterministic=False"
 
@@ -52,6 +53,8 @@ def repeat(candidate: Candidate, case: Case) -> Verdict:
     if not verdict.ok:
         return verdict
     for larger, at in longer(candidate, case):
+        if candidate.late():
+            return replace(verdict, notes=(*verdict.notes, SHORT))
         try:
             verdict = worst_of([verdict, _repeated(candidate, larger, at)])
             if verdict.ok and candidate.has_vjp:
