@@ -126,10 +126,14 @@ def test_a_gradient_summed_over_a_long_row_is_refused_and_one_summed_by_chunks_i
     from_the_end = np.flip(np.cumsum(np.flip(of_steps)))
     assert (np.abs(right - wide[1]) <= allowed).all()
     assert (np.abs(from_the_end - wide[1]) > allowed)[: l // 4].any()
-    steps = of_steps.reshape(-1, 64)
-    ends = np.append(right[64::64], np.float32(0))  # what each chunk gets from the next one
-    by_chunks = np.flip(np.cumsum(np.flip(steps, -1), axis=-1), -1) + ends[:, None]
-    assert (np.abs(by_chunks.ravel() - wide[1]) <= allowed).all()
+    for begin in (0, 40, 63):  # chunks of 64 and of 256 steps, which may begin anywhere
+        for size in (64, 256):
+            by_chunks = right.copy()
+            for start in range(begin, l, size):
+                w = slice(start, start + size)
+                after = right[w.stop] if w.stop < l else np.float32(0)
+                by_chunks[w] = np.flip(np.cumsum(np.flip(of_steps[w]))) + after
+            assert (np.abs(by_chunks - wide[1]) <= allowed).all()
 
 
 @pytest.mark.parametrize("name", ["ssd_recurrent_stateful", "gated_linear_recurrence_stateful"])

@@ -194,13 +194,14 @@ class Columns:
     def _sum_from_the_end(self, found, terms: Terms):
         """Add to the second gauge of gates' gradients what sums from the end of a chunk err by."""
         q, k, l = np.abs(terms.q), np.abs(terms.k), terms.q.shape[-2]
-        of_pairs = (tree(min(l, CHUNK)) + 2) * (q * found["q"][1] + k * found["k"][1])
+        of_pairs = (tree(min(l, 2 * CHUNK)) + 2) * (q * found["q"][1] + k * found["k"][1])
         of_pairs = of_pairs if self.keyed else of_pairs.sum(-1, keepdims=True)
         (base, own), total = found["log_g"], []
-        for start in range(0, l, CHUNK):
-            piece = np.flip(of_pairs[..., start : start + CHUNK, :], -2)
-            after = own[..., start + CHUNK : start + CHUNK + 1, :]  # of what the next chunk gives
-            total.append(np.flip(np.cumsum(piece, axis=-2), -2) + after.sum(-2, keepdims=True))
+        for start in range(0, l, CHUNK):  # a chunk that begins within this one ends in the next
+            after = start + 2 * CHUNK
+            piece = np.flip(of_pairs[..., start:after, :], -2)
+            summed = np.flip(np.cumsum(piece, axis=-2), -2)[..., :CHUNK, :]
+            total.append(summed + own[..., after : after + 1, :].sum(-2, keepdims=True))
         found["log_g"] = np.stack([base, own + np.concatenate(total, axis=-2)])
 
     def _started(self, terms: Terms, S0, resets):

@@ -9,7 +9,7 @@ digits. The rules run in O(l): the error of a term depends on t and s only throu
 
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise, starmap
+from itertools import pairwise
 from math import ceil, log2
 from typing import NamedTuple
 
@@ -193,11 +193,16 @@ def _passed(t, log_a, x, g, first):
 
 
 def _from_the_end(dL, ends, passed):
-    """Σ_{s≥t} dL_s: of each chunk its own sums, and what is passed from the next one."""
+    """Σ_{s≥t} dL_s: the sums of a chunk and of the next one, and what is passed from there.
+
+    Chunks of a program may begin anywhere: one that holds step t ends at most `CHUNK` steps later.
+    """
     edges, sums = [0, *ends, dL.shape[-2]], []
-    for i, window in enumerate(starmap(slice, pairwise(edges))):
-        D = _turned(prefix_sums(_turned(dL[..., window, :])))
-        sums.append(D + passed[i] if i < len(passed) else D)
+    for i, (start, end) in enumerate(pairwise(edges)):
+        after = edges[min(i + 2, len(edges) - 1)]
+        D = _turned(prefix_sums(_turned(dL[..., start:after, :])))
+        D = D + passed[i + 1] if i + 1 < len(passed) else D
+        sums.append(D[..., : end - start, :])
     return np.concatenate(sums, axis=-2)
 
 
