@@ -107,7 +107,7 @@ class _Run:
             carried = self._rounded(self._pull(back, piece, before)[len(piece) :])
         parts = zip(zip(*found, strict=True), self._axes, self._arguments, strict=True)
         gradients = [
-            sum(part) if axis is None else np.concatenate(part, axis=axis)
+            np.sum(part, axis=0) if axis is None else np.concatenate(part, axis=axis)
             for part, axis, _ in parts
         ]
         gradients += carried if from_state(self.op) else []

@@ -154,15 +154,12 @@ def test_two_pieces_of_each_reference_give_its_gradients(names):
 
 
 def test_a_first_state_without_a_gradient_fails_the_check_joined():
-    how = {"vjp": SELECTIVE_SCAN.bare_vjp}
-    plain, others = (
-        SELECTIVE_SCAN.reference,
-        Found(SELECTIVE_SCAN_STATEFUL, stateful, back_off, judged=False),
-    )
-    (line,) = results(SELECTIVE_SCAN, plain, "joined", others=[others], **how)
+    plain, vjp = SELECTIVE_SCAN.reference, SELECTIVE_SCAN.bare_vjp
+    detached = Found(SELECTIVE_SCAN_STATEFUL, stateful, back_off, judged=False)
+    (line,) = results(SELECTIVE_SCAN, plain, "joined", others=[detached], vjp=vjp)
     assert line.verdict == "wrong"
     forward_only = Found(SELECTIVE_SCAN_STATEFUL, stateful, None, judged=False)
-    (line,) = results(SELECTIVE_SCAN, plain, "joined", others=[forward_only], **how)
+    (line,) = results(SELECTIVE_SCAN, plain, "joined", others=[forward_only], vjp=vjp)
     assert (line.verdict, line.message) == ("skipped", "needs selective_scan_stateful_vjp")
 
 

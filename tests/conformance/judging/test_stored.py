@@ -15,7 +15,9 @@ FLOAT = {"dtypes": ("float32",)}
 def kept_in(name, kind, *, grows=1.0):
     """The operator step by step, in single precision, with its state stored in another type."""
     op = operator_named(name)
-    other, digits = operator_named(resumed(op).name), number_type(kind)
+    resumes = resumed(op)
+    assert resumes is not None
+    other, digits = operator_named(resumes.name), number_type(kind)
     axes = [dims.index("l") - len(dims) if "l" in dims else None for dims in other.input_dims]
     out = other.output_dims[0].index("l") - len(other.output_dims[0])
 
