@@ -50,7 +50,7 @@ class Rule:
     between_calls: bool = False  # finds results that change between calls
 
     def missing(self, op: Operator, found: Iterable[str]) -> str:
-        """Why the rule cannot run if only the functions `found` exist, or ""."""
+        """Why the rule cannot run if only the operators `found` are implemented, or ""."""
         del op, found
         return ""
 
@@ -92,7 +92,7 @@ class Law(Rule):
     most: int = 99  # cases at most: those of a profile, if they are fewer
 
     def missing(self, op: Operator, found: Iterable[str]) -> str:
-        """Why the law cannot run if only the functions `found` exist, or ""."""
+        """Why the law cannot run if only the operators `found` are implemented, or ""."""
         other = self.needs(op)
         return f"needs {other}" if other and other not in found else ""
 

@@ -143,7 +143,7 @@ def _at_rest(op: Operator, other: Operator, arrays) -> list[np.ndarray]:
     types = other.output_types(*driving, *[single] * count)
     axes = zip(other.batch_axes[-count:], other.input_dims[-count:], strict=True)
     shapes = [[sizes.get(d, 1) for d in (*batch, *core)] for batch, core in axes]
-    pairs = zip(shapes, other.state_outputs or (0,), strict=True)  # or the output is the state
+    pairs = zip(shapes, other.state_outputs, strict=True)
     return [np.zeros(shape, types[j]) for shape, j in pairs]
 
 
@@ -181,8 +181,9 @@ def split(candidate: Candidate, case: Case) -> Verdict:
     ys, gauges = candidate.results(arrays, statics), candidate.grader.expect(arrays, statics)
     other, verdicts, left_out = _going_on(op), [NOTHING], False
     assert other is not None
-    if not _takes_the_same(candidate, other):
-        return NOTHING
+    taken = {offer.name: offer.adapters for offer in candidate.worker.found}
+    if taken.get(other.name) != candidate.offer.adapters:
+        return NOTHING  # the state's form takes other parameters
     for k in _points(case, ys[0].shape[-len(op.output_dims[0])]):
         head = cut(op, arrays, slice(0, k))
         try:
@@ -208,25 +209,10 @@ def split(candidate: Candidate, case: Case) -> Verdict:
     return _worst(verdicts, left_out)
 
 
-def _takes_the_same(candidate: Candidate, other: Operator) -> bool:
-    """True if the state's form takes the same parameters."""
-    taken = {offer.name: offer.adapters for offer in candidate.worker.found}
-    return taken.get(other.name) == candidate.offer.adapters
-
-
-def _piece(candidate: Candidate, other: Operator, arrays, statics) -> tuple[list, dict]:
-    """Arguments for the state's form; raises Declined if `only` shortens them, too."""
-    pieces, fewer = candidate.piece(arrays, statics, other)
-    if any(a.shape != b.shape for a, b in zip(pieces, arrays, strict=True)):
-        raise Declined
-    return pieces, fewer
-
-
 @law(
-    owed=lambda op: "state" in op.traits and resumed(op) is not None and bool(timed(op)),
+    owed=lambda op: "state" in op.traits and from_state(op),
     touches=lambda op: [*timed(op), *_state(op)],
     cuts=True,
-    needs=_other,
     most=5,
 )
 def rollback(candidate: Candidate, case: Case) -> Verdict:
@@ -234,41 +220,29 @@ def rollback(candidate: Candidate, case: Case) -> Verdict:
     other steps, and gives the outputs of those alone.
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
-    other, verdicts = _going_on(op), [NOTHING]
-    assert other is not None
-    if not _takes_the_same(candidate, other):
-        return NOTHING
-    rank = len(op.output_dims[0])
-    for k in _points(case, op.output_shapes(*arrays, **statics)[0][-rank]):
+    verdicts = [NOTHING]
+    for k in _points(case, _steps(op, arrays, statics)):
         accepted, told = candidate.narrowed(_with_another_future(candidate, arrays, k), statics)
         if told != statics or not _same_past(op, arrays, accepted, k):
             return NOTHING
         ys, gauges = candidate.results(accepted, told), candidate.grader.expect(accepted, told)
         try:
-            head = cut(op, arrays, slice(0, k))
-            carried = _carried(candidate, other, head, statics, ys[0], k)
+            carried = _carried(candidate, op, cut(op, arrays, slice(0, k)), statics, ys[0], k)
             for steps in (arrays, accepted):  # the rejected ones first
-                later = _driving(op, other, cut(op, steps, slice(k, None)))
-                pieces, fewer = _piece(candidate, other, [*later, *carried], statics)
-                tail = candidate.results(pieces, fewer, op=other)
+                pieces, fewer = _later(candidate, steps, statics, k, carried)
+                tail = candidate.results(pieces, fewer)
         except Declined:
             return Verdict("-", notes=(LEFT_OUT,))
-        bound, past = candidate.grader.expect(pieces, fewer, other)[0], slice(k, None)
+        bound, past = candidate.grader.expect(pieces, fewer)[0], slice(k, None)
         kept, whole = in_window(op, ys[0], past), windowed(op, gauges[0], past)
         verdicts.append(candidate.grader.agree(accepted, tail[0], kept, bound, whole, through=True))
     return worst_of(verdicts)
 
 
-def _with_gradients(op: Operator) -> str:
-    """The name of the VJP of the form that starts from a state, or ""."""
-    return f"{other}_vjp" if (other := _other(op)) else ""
-
-
 @law(
-    owed=lambda op: "state" in op.traits and resumed(op) is not None,
+    owed=lambda op: "state" in op.traits and from_state(op),
     touches=_state,
     cuts=True,
-    needs=_with_gradients,
     tame=True,
     of_gradient=True,
     halves=("float16", "bfloat16"),  # the state is rounded on its way
@@ -279,56 +253,63 @@ def joined(candidate: Candidate, case: Case) -> Verdict:
     the later piece to the earlier one.
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
-    other, verdicts = _going_on(op), [NOTHING]
-    assert other is not None
-    if not _takes_the_same(candidate, other):
-        return NOTHING
     cotangents, _ = cotangents_of(case, arrays, statics, ())
-    for k in _points(case, op.output_shapes(*arrays, **statics)[0][-len(op.output_dims[0])]):
+    verdicts = [NOTHING]
+    for k in _points(case, _steps(op, arrays, statics)):
         try:
-            found = _joined(candidate, other, (arrays, statics), cotangents, k)
+            found = _joined(candidate, arrays, statics, cotangents, k)
         except Declined:
             return Verdict("-", notes=(LEFT_OUT,))
         verdicts.append(candidate.grader.gradients(found, cotangents, arrays, statics))
     return worst_of(verdicts)
 
 
-def _joined(candidate: Candidate, other: Operator, call, cotangents, k) -> list[np.ndarray]:
+def _joined(candidate: Candidate, arrays, statics, cotangents, k) -> list[np.ndarray]:
     """The gradients of a call, from those of its first k steps and of the others."""
-    op, (arrays, statics), (dy, *ends) = candidate.op, call, cotangents
-    y = None if other.state_outputs else candidate.results(arrays, statics)[0]
-    head, tail = (cut(op, arrays, window) for window in (slice(0, k), slice(k, None)))
-    past, future = (in_window(op, dy, window) for window in (slice(0, k), slice(k, None)))
-    carried = _carried(candidate, other, head, statics, y, k)
-    if other.state_outputs and not ends:
-        ends = [np.zeros_like(a) for a in carried]
-    given = [*_driving(op, other, tail), *carried]
-    later = _gradients(candidate, other, [future, *ends], given, statics)
-    back = [later.pop(name) for name in _state(op)]
-    if not other.state_outputs:  # its outputs are the states: the last one has both cotangents
+    op, (dy, *ends), states = candidate.op, cotangents, states_in(candidate.op)
+    head, windows = cut(op, arrays, slice(0, k)), (slice(0, k), slice(k, None))
+    y = None if op.state_outputs else candidate.results(arrays, statics)[0]
+    carried = _carried(candidate, op, head, statics, y, k)
+    past, future = (in_window(op, dy, window) for window in windows)
+    later = _gradients(candidate, [future, *ends], *_later(candidate, arrays, statics, k, carried))
+    back = later[-states:]
+    if not op.state_outputs:  # its outputs are the states: the last one has both cotangents
         last = past[..., -1:, :] + back.pop()[..., None, :]
         past = np.concatenate([past[..., :-1, :], last], axis=-2)
-    start = head[-states_in(other) :] if from_state(op) else _at_rest(op, other, head)
-    given = [*_driving(op, other, head), *start]
-    earlier = _gradients(candidate, other, [past, *back], given, statics)
-    axes = dict(zip(op.inputs, time_axes(op), strict=True))
-    for name, gradient in later.items():
-        axis, parts = axes[name], (earlier[name], gradient)
-        earlier[name] = sum(parts) if axis is None else np.concatenate(parts, axis=axis)
-    return [earlier[name] for name in op.inputs if name in earlier]
+    earlier = _gradients(candidate, [past, *back], *candidate.piece(head, statics))
+    axes = [axis for n, axis in zip(op.inputs, time_axes(op), strict=True) if n not in op.discrete]
+    pairs = zip(axes[:-states], earlier, later, strict=False)
+    both = [
+        one + other if axis is None else np.concatenate((one, other), axis=axis)
+        for axis, one, other in pairs
+    ]
+    return [*both, *earlier[-states:]]
 
 
-def _gradients(candidate: Candidate, other: Operator, cotangents, given, statics) -> dict:
-    """The gradients of one call of the state's form, by argument."""
-    pieces, fewer = _piece(candidate, other, given, statics)
-    found = candidate.outputs([*cotangents, *pieces], fewer, name=other.name, vjp=True)
-    told = {}
-    for name, a in zip(other.inputs, pieces, strict=True):
-        if name not in other.discrete:
-            told[name] = found[len(told)]
-            if unfit := misfit(told[name], a.shape, a.dtype, f"d{name}", either=True):
-                raise Broken(wrong(unfit, kind=f"shape or type of `d{name}`"))
-    return told
+def _steps(op: Operator, arrays, statics) -> int:
+    """The length of the first output."""
+    return op.output_shapes(*arrays, **statics)[0][-len(op.output_dims[0])]
+
+
+def _later(candidate: Candidate, arrays, statics, k: int, carried) -> tuple[list, dict]:
+    """The steps from k on, from a state; raises Declined if `only` shortens them."""
+    op = candidate.op
+    given = [*_driving(op, op, cut(op, arrays, slice(k, None))), *carried]
+    pieces, fewer = candidate.piece(given, statics)
+    if any(a.shape != b.shape for a, b in zip(pieces, given, strict=True)):
+        raise Declined
+    return pieces, fewer
+
+
+def _gradients(candidate: Candidate, cotangents, arrays, statics) -> list[np.ndarray]:
+    """The gradients of one call; raises Broken for wrong shapes or types."""
+    op = candidate.op
+    found = candidate.outputs([*cotangents, *arrays], statics, vjp=True)
+    named = [(n, a) for n, a in zip(op.inputs, arrays, strict=True) if n not in op.discrete]
+    for g, (name, a) in zip(found, named, strict=True):
+        if unfit := misfit(g, a.shape, a.dtype, f"d{name}", either=True):
+            raise Broken(wrong(unfit, kind=f"shape or type of `d{name}`"))
+    return list(found)
 
 
 @law(

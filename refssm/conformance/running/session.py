@@ -292,8 +292,6 @@ class Trial:
             return "a program reads files: its use of memory cannot be checked"
         if asked := self.session.settings.preset:
             return check.without_preset(asked, self.session.settings.where.sizes)
-        offers = self.session.worker.found
-        found = [offer.name for offer in offers]
-        found += [f"{offer.name}_vjp" for offer in offers if offer.has_vjp]
+        found = [offer.name for offer in self.session.worker.found]
         rule, where = check.rule, self.session.settings.where
         return rule.missing(self.op, found) or rule.left_by(self.op, where)

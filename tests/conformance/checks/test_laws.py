@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from refssm.catalog import OPERATORS
+from refssm.catalog import OPERATORS, from_state
 from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
@@ -107,12 +107,6 @@ def tiled(x, log_a, B, C, S):
     return SSD_STEP.reference(x, log_a, B[pick], C[pick], S)
 
 
-def with_gradients(back=LINEAR_SCAN_FROM.bare_vjp):
-    """A right scan, and its form from a state with a VJP."""
-    other = Found(LINEAR_SCAN_FROM, scan_from, back, judged=False)
-    return [Found(LINEAR_SCAN, scan, LINEAR_SCAN.bare_vjp), other]
-
-
 def detached(dx, a, b, x0):
     """Gradients that end where the piece begins."""
     *gradients, dx0 = LINEAR_SCAN_FROM.bare_vjp(dx, a, b, x0)
@@ -134,8 +128,8 @@ def advancing():
 
 
 PLANTED = {
-    "joined": with_gradients(detached),
-    "rollback": found(scan, advancing()),
+    "joined": [Found(LINEAR_SCAN_FROM, scan_from, detached)],
+    "rollback": [Found(LINEAR_SCAN_FROM, advancing(), None)],
     "group": [Found(SSD_STEP, tiled, None)],
     "shift": [Found(CAUSAL_CONVOLUTION_DIRECT, louder, None)],
     "split": found(scan, lambda a, b, x0: scan_from(a, b, 0 * x0)),
@@ -171,8 +165,8 @@ def test_a_check_passes_the_reference(check):
         right = [Found(SSD_STEP, SSD_STEP.reference, None)]
     if check == "flags":
         right = [Found(LINEAR_SCAN_PACKED, LINEAR_SCAN_PACKED.reference, None)]
-    if check == "joined":
-        right = with_gradients()
+    if check in ("joined", "rollback"):
+        right = [Found(LINEAR_SCAN_FROM, scan_from, LINEAR_SCAN_FROM.bare_vjp)]
     line, *_ = lines(check, *right)
     assert line.verdict == "pass"
     assert line.notes in ((), ("no error for `a` with l=66 where the other arguments have l=33",))
@@ -295,7 +289,8 @@ def test_laws_follow_from_the_traits(op):
     expected |= {"causal"} if "causal" in op.traits and op.leading not in op.static else set()
     expected |= {"group"} if "g" in op.batch_names else set()
     expected |= {"shift"} if "time-invariant" in op.traits else set()
-    expected |= {"split", "joined", "rollback"} if "state" in op.traits else set()
+    expected |= {"split"} if "state" in op.traits else set()
+    expected |= {"joined", "rollback"} if "state" in op.traits and from_state(op) else set()
     assert {law.name for law in laws_of(op)} == expected
 
 
