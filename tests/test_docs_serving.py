@@ -7,6 +7,7 @@ import pytest
 from judging import judged
 
 from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.checks.checks import NAMES
 from refssm.testing import Declaration
 
 PAGE = Path(__file__).parents[1].joinpath("docs", "serving.md").read_text(encoding="utf-8")
@@ -51,7 +52,22 @@ def test_a_padded_scan_without_its_mask_is_refused():
     assert line.verdict == "wrong"
 
 
-def test_the_checks_of_the_page_exist():
-    named = set(re.findall(r"\| `(\w+)` \| the", PAGE))
-    assert named <= {"split", "rollback", "joined"}
-    assert operator_named("linear_scan_from").rows
+def test_a_gradient_that_does_not_cross_the_cut_is_refused():
+    op = operator_named("linear_scan_from")
+
+    def detached(dx, a, b, x0):
+        *gradients, dx0 = op.bare_vjp(dx, a, b, x0)
+        return *gradients, 0 * dx0
+
+    scan = defined(CODE[0], "linear_scan_from")
+    for back, verdict in ((op.bare_vjp, "pass"), (detached, "wrong")):
+        how = {"vjp": back, "profile": "default", "dtypes": ("float32",)}
+        (line,) = judged("linear_scan_from", scan, "joined", **how)
+        assert line.verdict == verdict
+
+
+def test_the_checks_of_the_table_exist():
+    table = PAGE.partition("## Rejected")[0]
+    named = re.findall(r"^\|[^|]*\| `(\w+)`", table, re.MULTILINE)
+    assert named == ["split", "rollback", "joined", "lengths", "value", "state"]
+    assert {*named} <= {*NAMES}

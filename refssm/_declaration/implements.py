@@ -137,7 +137,7 @@ class Declaration:
 
     def _check_operator(self):
         from refssm._declaration.adapted import adapted, taken
-        from refssm.catalog import judged, named, resumed  # the catalog loads every family
+        from refssm.catalog import LAYERS, judged, named, resumed  # the catalog loads every family
 
         op = named(self.name)
         if op is None:
@@ -155,8 +155,8 @@ class Declaration:
             adapted(op, self.adapters)
         except ValueError as error:
             raise ValueError(f"implements: {error}") from None
-        if self.accuracy.state and resumed(op) is None:
-            told = f"{op} has no form that starts from a state"
+        if self.accuracy.state and (op.family == LAYERS or resumed(op) is None):
+            told = f"{op} is no recurrence with a form that starts from a state"
             raise ValueError(f"implements: Budget(state={self.accuracy.state!r}): {told}")
         if self.lengths and not op.rows:
             raise ValueError(f"implements: lengths={self.lengths!r}: {op} has no rows of steps")

@@ -129,10 +129,12 @@ class Operator:
     def rows(self) -> str:
         """The batch axis whose members may end at steps of their own; "" if there is none.
 
-        There is none where flags or offsets divide a sequence already.
+        There is none where flags or offsets divide a sequence already, nor in stages, whose steps
+        are chunks.
         """
-        steps = "causal" in self.traits and not self.discrete
-        return self.batch_names[0] if steps and self.batch_names else ""
+        steps = self.leading == "l" and any("l" in dims for dims in self.input_dims)
+        whole = "causal" in self.traits and not self.discrete
+        return self.batch_names[0] if steps and whole and self.batch_names else ""
 
     @cached_property
     def discrete(self) -> frozenset[str]:

@@ -360,6 +360,7 @@ def _check_arity(path, implementation: Found):
     pairs = [(implementation.forward, [], "")]
     if implementation.vjp is not None:
         pairs.append((implementation.vjp, [f"d{y}" for y in op.outputs], "_vjp"))
+    keywords = [*op.static, *filter(None, [implementation.declared.lengths])]
     for function, cotangents, suffix in pairs:
         try:
             signature = inspect.signature(function)
@@ -367,9 +368,9 @@ def _check_arity(path, implementation: Found):
             continue
         arguments = [*cotangents, *op.inputs]
         try:
-            signature.bind(*arguments, **dict.fromkeys(op.static))
+            signature.bind(*arguments, **dict.fromkeys(keywords))
         except TypeError as error:
-            called = ", ".join([*arguments, *(f"{name}=…" for name in op.static)])
+            called = ", ".join([*arguments, *(f"{name}=…" for name in keywords)])
             own = short(f"{getattr(function, '__name__', op.name)}{signature}")
             as_ = f"{op.name}{suffix}({called})"
             more = _OWN_GATE.format(", ".join(op.inputs)) if _makes_gate(op, signature) else ""

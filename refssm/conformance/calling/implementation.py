@@ -79,10 +79,11 @@ class Found:
     @property
     def unjudged(self) -> tuple[str, ...]:
         """Arguments of the functions that the operator does not have: they keep their defaults."""
-        found = [*self.declared.unjudged, *_beyond(self.forward, self.op)]
+        own = [*filter(None, [self.declared.lengths])]
+        found = [*self.declared.unjudged, *_beyond(self.forward, self.op, own)]
         if self.vjp is not None:
-            found += _beyond(self.vjp, self.op, [f"d{y}" for y in self.op.outputs])
-        return tuple(dict.fromkeys(name for name in found if name != self.declared.lengths))
+            found += _beyond(self.vjp, self.op, own, [f"d{y}" for y in self.op.outputs])
+        return tuple(dict.fromkeys(found))
 
     @property
     def offer(self) -> Offer:
@@ -141,11 +142,12 @@ def _untaken(op: Operator, *functions) -> list[str]:
     return found
 
 
-def _beyond(function, op: Operator, cotangents=()) -> list[str]:
-    """The names of arguments that a call with the operator's arguments leaves out."""
+def _beyond(function, op: Operator, own=(), cotangents=()) -> list[str]:
+    """The names of arguments that a call with the operator's arguments, and its own, leaves out."""
     try:
         parameters = inspect.signature(function)
-        given = parameters.bind(*cotangents, *op.inputs, **dict.fromkeys(op.static)).arguments
+        keywords = dict.fromkeys([*op.static, *own])
+        given = parameters.bind(*cotangents, *op.inputs, **keywords).arguments
     except Exception:  # no signature, or one that the call does not fit; the call will show
         return []
     given = {*given, *getattr(function, "keywords", ())}  # those of functools.partial

@@ -18,7 +18,7 @@ from refssm._declaration.adapted import with_steps
 from refssm._declaration.implements import FRAMEWORKS, KINDS, TYPES, Declaration
 from refssm._declaration.layout import arranged, canonical
 from refssm._declaration.operator import Operator
-from refssm.conformance.calling.calls.run import CalledOnce
+from refssm.conformance.calling.calls.run import CalledOnce, all_steps
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.finding import operator_named, short
 from refssm.conformance.calling.implementation import Found
@@ -329,12 +329,22 @@ def script(
         data=repr(data),
         arguments=len(given),
         function=repr(function),
-        statics="".join(f", {k}={v!r}" for k, v in call.statics.items()),
+        statics="".join(f", {k}={v}" for k, v in _keywords(candidate, call).items()),
         several=run.returned > 1 or call.vjp,
         returned=run.returned,
         outputs=repr([*zip(run.names, run.asked, kinds, map(str, types), strict=True)]),
     )
     return text, saved
+
+
+def _keywords(candidate: Candidate, call: SpokenCall) -> dict[str, str]:
+    """The keyword arguments as text; where the function takes lengths of rows, all steps."""
+    op, told = candidate.op, {name: repr(value) for name, value in call.statics.items()}
+    if name := candidate.offer.lengths:
+        arrays = call.arguments[call.vjp * len(op.outputs) :]
+        rows, steps = all_steps(op, arrays, call.statics)
+        told[name] = f"give(np.full({rows}, {steps}))"
+    return told
 
 
 def _within_quotes(what: str) -> str:

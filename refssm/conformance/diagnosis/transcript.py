@@ -62,9 +62,10 @@ class Listening:
         self.found = worker.found
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
-        """Call the worker and record the outcome, unless it is of another operator."""
+        """Call the worker and record the outcome, unless it is of another operator, or of rows that
+        end early: those outputs are not what the operator gives for the arguments."""
         outcome = self.worker.call(name, arrays, statics, **how)
-        if name == self.name:
+        if name == self.name and how.get("lengths") is None:
             kept = {key: how.get(key, usual) for key, usual in HOW.items()}
             self.calls.append(SpokenCall(list(arrays), dict(statics), **kept, outcome=outcome))
         return outcome

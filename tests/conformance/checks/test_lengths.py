@@ -1,10 +1,17 @@
 """The check `lengths`: rows of a batch that end at steps of their own."""
 
+import re
+import subprocess
+import sys
+
 import numpy as np
 import pytest
-from judging import judged
+from judging import judged, run
 
 import refssm
+from refssm import catalog
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.checks.checks import types_of
 from refssm.testing import implements
 
 FLOAT = {"dtypes": ("float32",)}
@@ -41,8 +48,8 @@ def selective(*args, lengths, own_end=True):
     return refssm.selective_scan_stateful(u, dt.astype(u.dtype), A, B, C, x0)
 
 
-def verdict(name, function, *checks, **declared):
-    (line,) = judged(name, function, *checks, lengths="lengths", **FLOAT, **declared)
+def verdict(name, function, *checks, types=("float32",), **declared):
+    (line,) = judged(name, function, *checks, lengths="lengths", types=types, **declared)
     return line
 
 
@@ -96,6 +103,82 @@ def test_gradients_within_the_rows_are_judged(kept, wanted):
 
     how = {"lengths": "lengths", "vjp": back, **FLOAT}
     assert judged("linear_scan", forward, "lengths", **how)[0].verdict == wanted
+
+
+def test_a_carry_that_is_lost_in_long_rows_only_is_said_with_the_length():
+    def forgets(a, b, *, lengths):
+        mask = inside(b[..., 0], lengths, left=True)[..., None]
+        a = np.where(mask, a, 1)
+        a[..., 256:, :] = np.where(lengths[:, None, None] < b.shape[-2], 0, a[..., 256:, :])
+        return refssm.linear_scan(a, np.where(mask, b, 0))
+
+    line = verdict("linear_scan", forgets, "lengths", padding="left")
+    assert line.verdict == "wrong"
+    assert line.message.startswith("at l=257 row ")
+
+
+WITH_ROWS = [op.name for op in catalog.judged() if op.rows]
+
+
+@pytest.mark.parametrize("name", WITH_ROWS)
+def test_a_causal_reference_needs_no_mask_on_the_right_but_for_its_last_state(name):
+    op = operator_named(name)
+
+    def unmasked(*arrays, lengths, **statics):
+        del lengths
+        return op.reference(*arrays, **statics)
+
+    line = verdict(name, unmasked, "lengths", types=(types_of(op)[0],))
+    # a transform has NaN everywhere; a last state is that of the padding
+    wrong = "transform" in op.traits or bool(op.state_outputs)
+    assert line.verdict == ("wrong" if wrong else "pass")
+
+
+SOURCE = """
+import numpy as np
+import refssm
+from refssm.testing import implements
+
+@implements("linear_scan", lengths="seq_lens", padding="left", dtypes=("float32",))
+def padded(a, b, *, seq_lens):
+    inside = (np.arange(b.shape[-2]) >= b.shape[-2] - seq_lens[:, None])[..., None]
+    return refssm.linear_scan(np.where(inside, a, 1), RIGHT)
+"""
+
+
+def judged_file(folder, capfd, right, *checks):
+    """The command's output for a file, and its exit code."""
+    (folder / "rows.py").write_text(SOURCE.replace("RIGHT", right), encoding="utf-8")
+    code, out, err = run(capfd, "verify", "rows.py", *(f"--check={c}" for c in checks))
+    assert not err
+    return code, out
+
+
+@pytest.mark.long
+def test_a_file_with_lengths_is_judged_replayed_and_repeated_by_its_script(
+    tmp_path, capfd, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    checks = "lengths", "value"
+    code, out = judged_file(tmp_path, capfd, "np.where(inside, b, 0)", *checks)
+    assert (code, out.partition(":")[0]) == (0, "PASS")
+    code, out = judged_file(tmp_path, capfd, "np.where(inside, b, 0) * 1.25", *checks)
+    assert code == 1
+    assert "looks like" not in out.partition("/lengths")[2]
+    assert re.search(r"/lengths.*\n  row \d of length \d", out)
+    ((script,), saved) = (sorted(tmp_path.glob(f".refssm/{name}")) for name in ("*.py", "*.npz"))
+    assert subprocess.run([sys.executable, script], capture_output=True).returncode == 1
+    for path in saved:
+        assert run(capfd, "replay", str(path), "rows.py")[0] == 1
+
+
+def test_an_argument_that_the_function_does_not_have_is_one_sentence(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = SOURCE.replace("RIGHT", "b").replace('"seq_lens"', '"rows"')
+    (tmp_path / "rows.py").write_text(text, encoding="utf-8")
+    code, _, err = run(capfd, "verify", "rows.py")
+    assert code == 4
+    assert "cannot be called as linear_scan(a, b, rows=…)" in err
 
 
 def test_a_function_without_lengths_has_no_such_check():

@@ -103,5 +103,6 @@ def test_gradients_from_stored_states_pass_where_they_are_declared():
 def test_a_type_that_no_state_has_and_an_operator_without_states_are_one_sentence():
     with pytest.raises(ValueError, match="unknown type of a state 'int8'"):
         Budget(state="int8")
-    with pytest.raises(ValueError, match="cauchy_kernel has no form that starts from a state"):
-        implements("cauchy_kernel", accuracy=Budget(state="bfloat16"))
+    for name in ("cauchy_kernel", "s5_layer"):
+        with pytest.raises(ValueError, match=f"{name} is no recurrence with a form that starts"):
+            implements(name, accuracy=Budget(state="bfloat16"))

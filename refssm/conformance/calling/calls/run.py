@@ -107,13 +107,10 @@ class CalledOnce:
 
     def give_lengths(self, arrays, statics, lengths=None) -> None:
         """The declared argument for the number of steps of each row: `lengths`, or all steps."""
-        declared, op = self.found.declared, self.op
-        if declared.lengths:
-            arrays = arrays[self.cotangents :]
-            rows = op.batch_shape(*arrays)[:1] or (1,)
+        if name := self.found.declared.lengths:
             if lengths is None:
-                lengths = np.full(rows, op.sizes(*arrays, **statics)[op.leading])
-            self.more = {declared.lengths: self.made.give(lengths, self.kind)}
+                lengths = np.full(*all_steps(self.op, arrays[self.cotangents :], statics))
+            self.more = {name: self.made.give(lengths, self.kind)}
 
     def raw(self, given, statics) -> tuple:
         """The outputs of one call, as a tuple."""
@@ -222,6 +219,11 @@ class CalledOnce:
         leading = max(ranks, default=0)
         extra = len(self.op.batch_names) - leading
         return y.shape[extra:] if extra > 0 and y.shape[:extra] == (1,) * extra else y.shape
+
+
+def all_steps(op: Operator, arrays, statics) -> tuple[tuple[int, ...], int]:
+    """How many rows there are, as a shape, and how many steps each has."""
+    return op.batch_shape(*arrays)[:1] or (1,), int(op.sizes(*arrays, **statics)[op.leading])
 
 
 def _of_one_group(axes) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from refssm.conformance.checks.law import NOTHING, conduct
 from refssm.conformance.judging.verdict import Verdict, misfit, worst_of, wrong
 
 ROWS = 3
+SHORT = 32  # with fewer steps a case is one that is made smaller: it fails alone, or not at all
 
 
 @conduct(owed=lambda op: bool(op.rows))
@@ -30,16 +31,20 @@ def lengths(candidate: Candidate, case: Case) -> Verdict:
 
     Of gradients those of arguments that each row has for itself are judged.
     """
-    verdicts = [NOTHING]
-    case = replace(case, batch={**case.batch, candidate.op.rows: ROWS})
-    for one, at in ((case, ""), *longer(candidate, case)):
+    op = candidate.op
+    case = replace(case, batch={**case.batch, op.rows: ROWS})
+    verdict = worst_of([NOTHING, *_Rows.of(candidate, case).verdicts()])
+    if not verdict.ok or case.sizes[op.leading] < SHORT:
+        return verdict
+    for larger, at in longer(candidate, case):
         try:
-            verdicts += _Rows.of(candidate, one).verdicts()
-        except Declined:
+            told = worst_of([verdict, *_Rows.of(candidate, larger).verdicts()])
+            return told if told.ok else replace(told, message=f"{at}{told.message}")
+        except Declined:  # this length is not supported
             continue
         except Broken as broken:
             raise broken.at(at) from None
-    return worst_of(verdicts)
+    return verdict
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,9 @@ class _Rows:
         rows = (op.batch_shape(*arrays) or (1,))[0]
         ends = np.array([steps, *rng.integers(1, max(2, steps), rows - 1)])
         rng.shuffle(ends)
+        timed = zip(arrays, time_axes(op), strict=True)
         whole = [
-            a if _time(op, i) is None else _in_rows(op, i, a, rows) for i, a in enumerate(arrays)
+            a if axis is None else _in_rows(op, i, a, rows) for i, (a, axis) in enumerate(timed)
         ]
         return cls(candidate, case, whole, statics, ends, steps)
 
@@ -116,15 +122,15 @@ class _Rows:
         axis, end = _row_axis(op, i, a), self.ends[row]
         if axis is not None:
             a = np.take(a, [row if a.shape[axis] > 1 else 0], axis=axis)
-        if (time := _time(op, i)) is not None:
+        if (time := time_axes(op)[i]) is not None:
             first = self.steps - end if padded and self._left and axis is not None else 0
             a = np.take(a, np.arange(first, first + end), axis=time)
-        return np.ascontiguousarray(a)
+        return np.array(a, order="C")
 
     def _padded(self, i: int, beyond):
         """An argument whose rows are padded with `beyond`; with None by their own other steps."""
         op, a = self.candidate.op, self.arrays[i]
-        axis, time = _row_axis(op, i, a), _time(op, i)
+        axis, time = _row_axis(op, i, a), time_axes(op)[i]
         if axis is None or time is None:
             return a
         told = np.moveaxis(a.copy(), (axis, time), (0, 1))
@@ -133,12 +139,12 @@ class _Rows:
             told[row] = np.roll(told[row], first, axis=0)
             if beyond is not None:
                 told[row, :first] = told[row, first + end :] = beyond
-        return np.ascontiguousarray(np.moveaxis(told, (0, 1), (axis, time)))
+        return np.array(np.moveaxis(told, (0, 1), (axis, time)), order="C")
 
     def _output(self, j: int, y, row: int):
         """The part of an output that belongs to one row."""
         dims = self.candidate.op.output_dims[j]
-        return np.ascontiguousarray(y[(slice(row, row + 1), *self._within(dims, row))])
+        return np.array(y[(slice(row, row + 1), *self._within(dims, row))], order="C")
 
     def _within(self, dims, row: int, *, beyond=False) -> tuple:
         """An index that keeps the steps of a row, or those beyond its end."""
@@ -162,11 +168,6 @@ def _said(verdict: Verdict, row: int, end) -> Verdict:
     return replace(verdict, message=told)
 
 
-def _time(op: Operator, i: int) -> int | None:
-    """The axis of time of an argument, from the end."""
-    return time_axes(op)[i]
-
-
 def _row_axis(op: Operator, i: int, a) -> int | None:
     """The axis of rows of an argument, from the end; None if the rows share it."""
     axes = op.batch_axes[i]
@@ -187,4 +188,4 @@ def _in_rows(op: Operator, i: int, a, rows: int):
         rows if axis == op.rows else n
         for axis, n in zip((*axes, *op.input_dims[i]), a.shape, strict=True)
     ]
-    return np.ascontiguousarray(np.broadcast_to(a, shape))
+    return np.array(np.broadcast_to(a, shape), order="C")
