@@ -34,7 +34,8 @@ def widened(
     op: Operator, arrays, statics: Mapping, gauges: Gauges, standard: Standard, *, vjp: bool
 ) -> Gauges:
     """The gauges with what rounding the state adds, if the standard has a type for it."""
-    if standard.state is None or resumed(op) is None:
+    nothing = not all(a.size for a in arrays)  # no step, or no state
+    if standard.state is None or resumed(op) is None or nothing:
         return gauges
     run = _Run(op, [np.asarray(a) for a in wide(arrays)], dict(statics), standard.state, vjp)
     unit = standard.room * standard.u
@@ -105,10 +106,10 @@ class _Run:
             moved = map(self._moved, (back, piece, before))
             found.insert(0, self._pull(*moved)[: len(piece)])
             carried = self._rounded(self._pull(back, piece, before)[len(piece) :])
-        parts = zip(zip(*found, strict=True), self._axes, self._arguments, strict=True)
+        parts = zip(zip(*found, strict=True), self._axes, strict=True)
         gradients = [
             np.sum(part, axis=0) if axis is None else np.concatenate(part, axis=axis)
-            for part, axis, _ in parts
+            for part, axis in parts
         ]
         gradients += carried if from_state(self.op) else []
         return [

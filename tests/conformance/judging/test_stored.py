@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from judging import judged
 
-from refssm.catalog import resumed
+from refssm.catalog import OPERATORS, resumed
 from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.checks.checks import types_of
 from refssm.conformance.number_types import number_type
 from refssm.testing import Budget, implements
 
@@ -55,6 +56,22 @@ def test_a_state_in_bfloat16_passes_where_it_is_declared_and_nowhere_else(name):
         assert line.verdict == "pass", (check, line.message)
     (line,) = judged(name, program, "value", **FLOAT)
     assert line.verdict in ("wrong", "inaccurate")
+
+
+RECURRENCES = [op.name for op in OPERATORS if "state" in op.traits and resumed(op) is not None]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", RECURRENCES)
+def test_every_reference_passes_every_check_of_a_quick_run_with_a_stored_state(name):
+    """Also without steps and without states; adapters, shared axes and complex states."""
+    op = operator_named(name)
+    how = {"accuracy": Budget(state="float16"), "dtypes": (types_of(op)[0],)}
+    lines = judged(name, op.reference, vjp=op.bare_vjp, cases=5, **how)
+    assert {line.verdict for line in lines} <= {"pass", "skipped"}, [
+        (line.check, line.message) for line in lines if line.failed
+    ]
+    assert {"value", "empty", "repeat"} <= {line.check for line in lines}
 
 
 @pytest.mark.parametrize("name", NAMES[:2])
