@@ -80,8 +80,8 @@ def mlstm_step_vjp(dy, dS_next, ds_next, dm_next, q, k, v, i, log_f, S, s, m, *,
     dv = e^{i − m'} Gᵀ k,  dk = e^{i − m'} (G v + h),  di = k·dk,
     dS = e^{log_f + m − m'} G,  ds = e^{log_f + m − m'} h,  dlog_f = ΣS∘dS + s·ds,  dm = dlog_f.
 
-    What is left for m', e = dm' − ΣS'∘dS' − s'·ds' + eps dd, goes to i, or to log_f and m, whichever
-    is the larger. It is 0 for a loss that depends on e^m S and e^m s alone.
+    What is left for m', e = dm' − ΣS'∘dS' − s'·ds' + eps dd, goes to i, or to log_f and m, as i or
+    log_f + m is larger. It is 0 for a loss that depends on e^m S and e^m s alone.
 
     Returns `(dq, dk, dv, di, dlog_f, dS, ds, dm)`, shaped like the arguments.
     """
@@ -265,15 +265,15 @@ XLSTM = Recurrence(
     doc="""y_t = S_tᵀ q_t / max(|s_tᵀ q_t|, 1),  S_t = e^{log_f_t} S_{t-1} + e^{i_t} k_t v_tᵀ,
     s_t = e^{log_f_t} s_{t-1} + e^{i_t} k_t from rest.
 
-    Signature ``(l,n),(l,n),(l,p),(l),(l)->(l,p)``: `q` the queries of one head, `k` its keys, one of
-    them scaled before (by 1/√n in xLSTM), `v` its values, `i` the natural logarithms of the input
-    gates, `log_f` those of the forget gates, at most 0 (logsigmoid of what the model computes); `l`
-    time, `n` keys, `p` values; leading axes broadcast: heads of a group are a leading axis, which
-    has length 1 in shared `q` and `k`. S and s are kept as e^{−m} times what they are, with m_t =
-    max(log_f_t + m_{t-1}, i_t) and m = 0 from rest. `eps` is added to the denominator in these
-    units, to max(|sᵀ q|, e^{−m}) (1e-6 in public code): with `eps` > 0 the result depends on m. Any
-    of float32, float64 and longdouble; the result has their ``np.result_type``. Units: k, i and
-    log_f have none, `y` those of v.
+    Signature ``(l,n),(l,n),(l,p),(l),(l)->(l,p)``: `q` the queries of one head, `k` its keys, one
+    of them scaled before (by 1/√n in xLSTM), `v` its values, `i` the natural logarithms of the
+    input gates, `log_f` those of the forget gates, at most 0 (logsigmoid of what the model
+    computes); `l` time, `n` keys, `p` values; leading axes broadcast: heads of a group are a
+    leading axis, which has length 1 in shared `q` and `k`. S and s are kept as e^{−m} times what
+    they are, with m_t = max(log_f_t + m_{t-1}, i_t) and m = 0 from rest. `eps` is added to the
+    denominator in these units, to max(|sᵀ q|, e^{−m}) (1e-6 in public code): with `eps` > 0 the
+    result depends on m. Any of float32, float64 and longdouble; the result has their
+    ``np.result_type``. Units: k, i and log_f have none, `y` those of v.
 
     Raises ValueError if sizes disagree or `eps` is negative, TypeError for other types. NaN and
     infinity propagate without warnings. Source: [beck2024xlstm, §2.3].

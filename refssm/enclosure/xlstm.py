@@ -1,6 +1,7 @@
 """Enclosures for refssm.xlstm: sums over the past, with all weights of a step at once.
 
-    y_t = Σ_j w_tj (q_t·k_j) v_j / max(|Σ_j w_tj q_t·k_j|, e^{−m_t}),  w_tj = e^{F_t − F_j + i_j − m_t},
+    y_t = Σ_j w_tj (q_t·k_j) v_j / max(|Σ_j w_tj q_t·k_j|, e^{−m_t}),
+    w_tj = e^{F_t − F_j + i_j − m_t},
     F_t = Σ_{j≤t} log_f_j,  m_t = max(F_t + m_0, F_t − F_j + i_j over j ≤ t)
 
 The state before the first step is one more term, of weight e^{F_t + m_0 − m_t}.

@@ -6,7 +6,7 @@ from refssm.oracle.recurrence import forms
 
 
 def mlstm_step(q, k, v, i, log_f, S, s, m, *, eps=0, **_):
-    """S ← e^{log_f} S + e^i k vᵀ, s alike with k, y = Sᵀ q / max(|sᵀ q|, 1), all in units of e^m."""
+    """S ← e^{log_f} S + e^i k vᵀ, s alike with k, y = Sᵀ q / max(|sᵀ q|, 1), in units of e^m."""
     m_next = max(log_f + m, i)
     f, g = mp.exp(log_f + m - m_next), mp.exp(i - m_next)
     S = [
