@@ -200,7 +200,7 @@ class Attention:
         dq, dkeys, dv, db, *dstart = self._back((dread, *dlast), given, start, resets)
         di = (dkeys * given[1]).sum(-1)
         if state is not None or eps:
-            left, of_b, of_i = _shared(left, of_eps, log_f + before < i, resets)
+            left, of_b, of_i = shared(left, of_eps, log_f + before < i, resets)
             db, di = db + of_b, di + of_i
         dk = np.exp(i - as_scale(m))[..., None] * dkeys
         gradients = unbroadcast_each((dq, dk, dv[..., :-1], di, db), arguments)
@@ -223,7 +223,7 @@ class Attention:
         return (before, after, last), given, None if state is None else beside(S, s)
 
 
-def _shared(left, of_eps, below, resets):
+def shared(left, of_eps, below, resets):
     """What is left for m before the first step, and what of it log_f and i get at each step; it
     goes to i where log_f + m is `below` it.
     """
