@@ -481,6 +481,14 @@ from refssm.xlstm import (
     mlstm_states_vjp as mlstm_states_vjp,
     mlstm_step as mlstm_step,
     mlstm_step_vjp as mlstm_step_vjp,
+    mlstm_chunked as mlstm_chunked,
+    mlstm_chunked_vjp as mlstm_chunked_vjp,
+    mlstm_chunked_stateful as mlstm_chunked_stateful,
+    mlstm_chunked_stateful_vjp as mlstm_chunked_stateful_vjp,
+    mlstm_chunked_packed as mlstm_chunked_packed,
+    mlstm_chunked_packed_vjp as mlstm_chunked_packed_vjp,
+    mlstm_chunked_packed_stateful as mlstm_chunked_packed_stateful,
+    mlstm_chunked_packed_stateful_vjp as mlstm_chunked_packed_stateful_vjp,
 )
 
 __version__: str

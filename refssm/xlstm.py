@@ -9,6 +9,8 @@ result does not depend on m. First one step, as in decoding; the forms over time
 attention with the values (v, 1), the gates log_f_t + m_{t-1} − m_t and the keys e^{i − m} k.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from refssm._declaration.contract import SCALED
@@ -17,6 +19,7 @@ from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm._numerics.contraction import einsum
 from refssm._numerics.scales import as_excess, as_scale, in_units, larger_vjp
 from refssm.domains import (
+    chunk_sizes,
     denominators,
     forget_gates,
     input_gates,
@@ -28,6 +31,7 @@ from refssm.domains import (
 )
 from refssm.linear_attention.sweep import Sweep
 from refssm.scan.linear import MARKS
+from refssm.ssd.chunked import CHUNKED as SSD_BY_CHUNKS
 
 
 def _read(num, a, m, eps):
@@ -338,3 +342,87 @@ XLSTM = Recurrence(
     (mlstm_states, mlstm_states_vjp),
     (mlstm_step, mlstm_step_vjp),
 ) = XLSTM.public()
+
+
+def _by_chunks(arguments, state, resets, *, eps=0.0, chunk):
+    """As `run`, with the states of state-space duality by chunks, which has (p, n) for (n, p)."""
+
+    def scan(given, start, resets):
+        q, k, v, log_g = given
+        start = None if start is None else np.moveaxis(start, -1, -2)
+        y, *S = SSD_BY_CHUNKS.run((v, log_g, k, q), start, resets, chunk=chunk)
+        return y, *(np.moveaxis(x, -1, -2) for x in S)
+
+    return Attention(scan, None).run(arguments, state, resets, eps=eps)
+
+
+def _back(cotangents, arguments, state, resets, *, eps=0.0, chunk):
+    """The gradients of the recurrence, because it is the same function."""
+    del chunk
+    return ATTENTION.back(cotangents, arguments, state, resets, eps=eps)
+
+
+XLSTM_CHUNKED = replace(
+    XLSTM,
+    name="mlstm_chunked",
+    step=None,
+    run=_by_chunks,
+    back=_back,
+    parameters={"eps": denominators, "chunk": chunk_sizes},
+    same_as=XLSTM,  # its rounding errors define the bound
+    traits=XLSTM.traits | {"matrix-product"},
+    doc="""y_t = S_tᵀ q_t / max(|s_tᵀ q_t|, 1) as `mlstm`, `chunk` steps at a time, from rest.
+
+    Signature ``(l,n),(l,n),(l,p),(l),(l)->(l,p)``: the same function as `mlstm` for every chunk
+    size, which need not divide the length: attention within a chunk, the recurrence between them.
+    Other arguments, types, units and errors are those of `mlstm`; ValueError if `chunk` is not an
+    integer ≥ 1. Source: [beck2025tfla, §3].
+    """,
+    vjp_doc="""The gradients of `mlstm`, because it is the same function.""",
+    examples={
+        "plain": """
+        >>> one, zero = [[1.0], [1.0], [1.0]], [0.0, 0.0, 0.0]
+        >>> refssm.mlstm_chunked(one, one, [[1.0], [2.0], [3.0]], zero, zero, chunk=2).ravel()
+        array([1. , 1.5, 2. ])
+        """,
+        "stateful": """
+        >>> y, S, s, m = refssm.mlstm_chunked_stateful(
+        ...     [[2.0]], [[1.0]], [[3.0]], [0.0], [0.0], [[1.0]], [1.0], 0.0, chunk=64)
+        >>> y, S, s, m
+        (array([[2.]]), array([[4.]]), array([2.]), array(0.))
+        """,
+        "packed": """
+        >>> one, zero = [[1.0], [1.0]], [0.0, 0.0]
+        >>> v, resets = [[1.0], [2.0]], [False, True]
+        >>> refssm.mlstm_chunked_packed(one, one, v, zero, zero, resets, chunk=2).ravel()
+        array([1., 2.])
+        """,
+        "packed_stateful": """
+        >>> one, zero = [[1.0], [1.0]], [0.0, 0.0]
+        >>> y, S, s, m = refssm.mlstm_chunked_packed_stateful(one, one, [[1.0], [2.0]], zero, zero,
+        ...     [[[3.0]], [[0.0]]], [[1.0], [0.0]], zero, [1, 2], chunk=2)
+        >>> y.ravel(), S.ravel(), s.ravel(), m
+        (array([2., 2.]), array([4., 2.]), array([2., 1.]), array([0., 0.]))
+        """,
+    },
+    citation="beck2025tfla, §3",
+    citation_of_packed="beck2025tfla, §3",
+    tags={
+        "plain": ("mlstm_chunkwise__native_autograd", "chunkwise_simple", "TFLA"),
+        "stateful": ("mLSTM chunkwise with the last state",),
+        "packed": ("mLSTM chunks of packed sequences",),
+        "packed_stateful": ("mLSTM chunks of packed sequences with initial states",),
+    },
+)
+(
+    MLSTM_CHUNKED,
+    MLSTM_CHUNKED_STATEFUL,
+    MLSTM_CHUNKED_PACKED,
+    MLSTM_CHUNKED_PACKED_STATEFUL,
+) = XLSTM_CHUNKED.operators
+(
+    (mlstm_chunked, mlstm_chunked_vjp),
+    (mlstm_chunked_stateful, mlstm_chunked_stateful_vjp),
+    (mlstm_chunked_packed, mlstm_chunked_packed_vjp),
+    (mlstm_chunked_packed_stateful, mlstm_chunked_packed_stateful_vjp),
+) = XLSTM_CHUNKED.public()

@@ -9,7 +9,7 @@ before; where it goes is a linear scan.
 
 import numpy as np
 
-from refssm.xlstm import XLSTM
+from refssm.xlstm import XLSTM, XLSTM_CHUNKED
 from refssm_gpu._launching.arrays import Array, common, namespace, unbroadcast_and_round
 from refssm_gpu._launching.checked import mirror
 from refssm_gpu.linear_attention.passes import scan as attention
@@ -82,8 +82,9 @@ def _floor(m: Array) -> tuple[Array, Array]:
     return xp.exp(xp.minimum(m, zero)), xp.maximum(xp.exp(-xp.maximum(m, zero)), least)
 
 
-def _run(arguments, state, resets, *, eps=0.0):
+def _run(arguments, state, resets, *, eps=0.0, chunk=0):
     """The outputs, and the last state if there is a first one."""
+    del chunk
     (m, _, after), told = _completed(arguments, state, resets)
     xp = namespace(m)
     read, S = attention(told)
@@ -97,8 +98,9 @@ def _run(arguments, state, resets, *, eps=0.0):
     return y, S[..., :-1], S[..., -1], last
 
 
-def _back(cotangents, arguments, state, resets, *, eps=0.0):
+def _back(cotangents, arguments, state, resets, *, eps=0.0, chunk=0):
     """Gradients for the arguments and the state."""
+    del chunk
     dy, *dlast = cotangents
     primals = *arguments, *(state or ())
     if not dy.shape[-2]:
@@ -168,3 +170,9 @@ def _shared(left, of_eps, below, resets):
     (mlstm_states, mlstm_states_vjp),
     (mlstm_step, mlstm_step_vjp),
 ) = XLSTM.mirrors(_run, _back, mirror)
+(
+    (mlstm_chunked, mlstm_chunked_vjp),
+    (mlstm_chunked_stateful, mlstm_chunked_stateful_vjp),
+    (mlstm_chunked_packed, mlstm_chunked_packed_vjp),
+    (mlstm_chunked_packed_stateful, mlstm_chunked_packed_stateful_vjp),
+) = XLSTM_CHUNKED.mirrors(_run, _back, mirror)

@@ -62,3 +62,12 @@ def _rest(q, k, v, *_):
 mlstm, mlstm_stateful, mlstm_packed, mlstm_packed_stateful, mlstm_states, _, mlstm_step = forms(
     _sums, "11111", _rest, parts=3
 )
+(
+    mlstm_chunked,
+    mlstm_chunked_stateful,
+    mlstm_chunked_packed,
+    mlstm_chunked_packed_stateful,
+    _,
+    _,
+    _,
+) = forms(_sums, "11111", _rest, parts=3)

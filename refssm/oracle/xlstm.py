@@ -27,3 +27,11 @@ def _rest(q, k, v, *_):
 mlstm, mlstm_stateful, mlstm_packed, mlstm_packed_stateful, mlstm_states, _ = forms(
     mlstm_step, "11111", _rest, parts=3
 )
+(
+    mlstm_chunked,
+    mlstm_chunked_stateful,
+    mlstm_chunked_packed,
+    mlstm_chunked_packed_stateful,
+    _,
+    _,
+) = forms(mlstm_step, "11111", _rest, parts=3)

@@ -105,9 +105,9 @@ def _without_states(presets):
     return presets
 
 
+FORMS = ("", "_stateful", "_packed")
 PRESETS = {
-    **dict.fromkeys(
-        ("mlstm", "mlstm_stateful", "mlstm_packed", "mlstm_states", "mlstm_step"), OF_HEADS
-    ),
-    "mlstm_packed_stateful": _without_states(OF_HEADS),
+    **{f"mlstm{of}": OF_HEADS for of in (*FORMS, "_states", "_step")},
+    **{f"mlstm_chunked{of}": OF_HEADS for of in FORMS},
+    **{f"mlstm{of}_packed_stateful": _without_states(OF_HEADS) for of in ("", "_chunked")},
 }

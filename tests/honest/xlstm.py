@@ -5,7 +5,7 @@ import numpy as np
 from honest import Honest
 from honest.recurrences import forms_of
 from refssm.conformance.planted.xlstm.programs import form, gradient_form, rested, steps_of
-from refssm.xlstm import XLSTM
+from refssm.xlstm import XLSTM, XLSTM_CHUNKED
 
 PLAIN, STATEFUL, PACKED, *_, STEP = XLSTM.operators
 
@@ -190,10 +190,15 @@ def _made(name, whole, operators, vjp=None):
 
 def _without_eps(program):
     """The program, which has eps = 0."""
-    return lambda *args, eps: program(*args)
+    return lambda *args, eps, chunk=0: program(*args)
 
 
-SEQUENCES = (PLAIN, STATEFUL, PACKED)
+def _of_size(op):
+    """Chunks of the size that is asked for."""
+    return lambda *args, eps, chunk: form(op, in_chunks(chunk))(*args)
+
+
+SEQUENCES, CHUNKED = (PLAIN, STATEFUL, PACKED), XLSTM_CHUNKED.operators[:3]
 IMPLEMENTATIONS = [
     *_made("turned_state", turned_state, (*SEQUENCES, STEP), states_saved),
     *_made("attention", as_attention, (PLAIN, STATEFUL)),
@@ -201,4 +206,9 @@ IMPLEMENTATIONS = [
     *_made("double_inside", in_double, (*SEQUENCES, STEP)),
     *_made("without_units", without_units, (*SEQUENCES, STEP)),
     *forms_of(XLSTM),
+    *_made("turned_state", turned_state, CHUNKED, states_saved),
+    *_made("chunks_of_32", in_chunks(32), CHUNKED),
+    *_made("double_inside", in_double, CHUNKED),
+    *(Honest(op.name, "chunks", _of_size(op)) for op in CHUNKED),
+    *forms_of(XLSTM_CHUNKED, XLSTM.step),
 ]

@@ -88,8 +88,8 @@ def test_each_contract_has_words_and_sizes(contract):
         "measures_columns": "COLUMNS",
         "basis_free": "INVARIANTS",
         "solved_by_lapack": "GRAMIANS SOLVE",
-        "judges_gradients_in_double": "TRACED SCALED CHAIN NORM COLUMNS TRIANGULAR SINGULAR GRAMIANS "
-        "FFT SPECTRUM EXPM INVARIANTS",
+        "judges_gradients_in_double": "TRACED SCALED CHAIN NORM COLUMNS TRIANGULAR SINGULAR "
+        "GRAMIANS FFT SPECTRUM EXPM INVARIANTS",
         "scales_exactly": "TRACED SCALED CHAIN NORM COLUMNS TRIANGULAR SINGULAR GRAMIANS FFT SOLVE "
         "INVARIANTS",
         "nan_may_spread": "TRIANGULAR SOLVE EXPM",

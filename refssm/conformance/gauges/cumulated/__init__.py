@@ -33,7 +33,7 @@ from refssm.selective_scan.selective import SELECTIVE
 from refssm.ssd.chunked import CHUNKED
 from refssm.ssd.mamba2 import MAMBA2
 from refssm.ssd.recurrent import SSD
-from refssm.xlstm import XLSTM
+from refssm.xlstm import XLSTM, XLSTM_CHUNKED
 
 RECURRENCES = (
     LINEAR,
@@ -45,6 +45,7 @@ RECURRENCES = (
     GATED_LINEAR,
     GATED_LINEAR_CHUNKED,
     XLSTM,
+    XLSTM_CHUNKED,
 )
 _SCANS = ("linear_scan", "linear_scan_from", "linear_scan_packed")
 _VARYING = ("diagonal_ssm_varying", "diagonal_ssm_varying_stateful")
@@ -97,6 +98,7 @@ def _parts(state) -> tuple:
 def _whole_rows(way: Way) -> dict[str, Form]:
     """The forms over whole rows."""
     duals, keyed = _of_states(Dual(way)), _of_states(GatedLinear(way))
+    gated = _of_states(Mlstm(way))
     return {
         **{name: _form(Scans(way), name) for name in (*_SCANS, *_VARYING)},
         **{name: _form(SelectiveScans(way), name) for name in _SELECTIVE},
@@ -106,7 +108,8 @@ def _whole_rows(way: Way) -> dict[str, Form]:
         **{f"gated_linear_recurrence{of}": form for of, form in keyed.items()},
         **{f"gated_linear_recurrence_chunked{of}": _without_chunk(f) for of, f in keyed.items()},
         **{f"mamba2_scan{of}": form for of, form in _of_states(Mamba2Scans(way)).items()},
-        **{f"mlstm{of}": form for of, form in _of_states(Mlstm(way)).items()},
+        **{f"mlstm{of}": form for of, form in gated.items()},
+        **{f"mlstm_chunked{of}": form for of, form in gated.items()},
         "short_convolution": _form(Transformed(), "plain"),
         "short_convolution_stateful": _form(Transformed(), "stateful"),
         "causal_conv1d": _form(Transformed(), "activated"),

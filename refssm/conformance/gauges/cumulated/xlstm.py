@@ -17,26 +17,26 @@ from refssm.xlstm import beside, scales_of, shared, with_ones
 
 @dataclass(frozen=True)
 class Mlstm:
-    """`mlstm`, with states and packed, in one way; eps is 0."""
+    """`mlstm`, with states and packed, in one way; eps is 0, and the chunk changes nothing."""
 
     way: Way
 
-    def whole(self, *arguments, eps):
+    def whole(self, *arguments, eps, chunk=0):
         return self._run(arguments, None, None)[0]
 
-    def whole_vjp(self, dy, *arguments, eps):
+    def whole_vjp(self, dy, *arguments, eps, chunk=0):
         return self._back((dy,), arguments, None, None)
 
-    def stateful(self, *args, eps):
+    def stateful(self, *args, eps, chunk=0):
         return self._run(args[:5], args[5:], None)
 
-    def stateful_vjp(self, *args, eps):
+    def stateful_vjp(self, *args, eps, chunk=0):
         return self._back(args[:4], args[4:9], args[9:], None)
 
-    def packed(self, *args, eps):
+    def packed(self, *args, eps, chunk=0):
         return self._run(args[:-1], None, args[-1])[0]
 
-    def packed_vjp(self, dy, *args, eps):
+    def packed_vjp(self, dy, *args, eps, chunk=0):
         return *self._back((dy,), args[:-1], None, args[-1]), None
 
     def _run(self, arguments, state, resets):
