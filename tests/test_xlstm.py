@@ -9,7 +9,14 @@ from refssm._declaration.arguments import several
 from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.conformance.judging.grading import judge
 from refssm.conformance.judging.scaled import with_excess, with_scale
-from refssm.xlstm import MLSTM, MLSTM_STATEFUL, MLSTM_STEP, XLSTM
+from refssm.xlstm import (
+    MLSTM,
+    MLSTM_CHUNKED,
+    MLSTM_CHUNKED_STATEFUL,
+    MLSTM_STATEFUL,
+    MLSTM_STEP,
+    XLSTM,
+)
 
 ROLES = ("reference", "jit")
 each_role = pytest.mark.parametrize("role", ROLES)
@@ -127,6 +134,17 @@ def test_a_reset_is_a_new_start(role):
     packed = refssm.mlstm_packed if role == "reference" else XLSTM.operators[2].implementation(role)
     y = packed(*arrays, np.arange(7) == 3)
     np.testing.assert_allclose(y[3:], refssm.mlstm(*(x[3:] for x in arrays)), rtol=1e-13)
+
+
+@each_role
+@pytest.mark.parametrize("chunk", [1, 3, 7, 16])
+def test_a_chunk_of_any_size_gives_the_same(role, chunk):
+    arrays = usual(12, (2,), l=20, state=True)
+    for op, given in ((MLSTM_CHUNKED, arrays[:5]), (MLSTM_CHUNKED_STATEFUL, arrays)):
+        made = several(op.implementation(role)(*given, chunk=chunk))
+        wanted = several(op.definition(*given, chunk=chunk))
+        for one, other in zip(made, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
 
 
 def test_sizes_that_disagree_and_a_negative_epsilon_are_refused():

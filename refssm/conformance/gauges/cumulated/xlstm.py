@@ -21,22 +21,22 @@ class Mlstm:
 
     way: Way
 
-    def whole(self, *arguments, eps, chunk=0):
+    def whole(self, *arguments, eps=0.0, chunk=0):
         return self._run(arguments, None, None)[0]
 
-    def whole_vjp(self, dy, *arguments, eps, chunk=0):
+    def whole_vjp(self, dy, *arguments, eps=0.0, chunk=0):
         return self._back((dy,), arguments, None, None)
 
-    def stateful(self, *args, eps, chunk=0):
+    def stateful(self, *args, eps=0.0, chunk=0):
         return self._run(args[:5], args[5:], None)
 
-    def stateful_vjp(self, *args, eps, chunk=0):
+    def stateful_vjp(self, *args, eps=0.0, chunk=0):
         return self._back(args[:4], args[4:9], args[9:], None)
 
-    def packed(self, *args, eps, chunk=0):
+    def packed(self, *args, eps=0.0, chunk=0):
         return self._run(args[:-1], None, args[-1])[0]
 
-    def packed_vjp(self, dy, *args, eps, chunk=0):
+    def packed_vjp(self, dy, *args, eps=0.0, chunk=0):
         return *self._back((dy,), args[:-1], None, args[-1]), None
 
     def _run(self, arguments, state, resets):
