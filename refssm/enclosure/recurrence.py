@@ -13,17 +13,6 @@ def forms(sums, varying, rest, parts=1):
     passed on to `sums`.
     """
 
-    def whole(state):
-        """The parts of a state as `sums` takes them."""
-        return tuple(state) if parts > 1 else state[0]
-
-    def apart(state):
-        return state if parts > 1 else (state,)
-
-    def of_parts(states):
-        """Each part, of all states."""
-        return ([apart(state)[i] for state in states] for i in range(parts))
-
     def cut(arguments, window):
         """The arguments of some steps."""
         return [x[window] if v == "1" else x for x, v in zip(arguments, varying, strict=True)]
@@ -38,8 +27,8 @@ def forms(sums, varying, rest, parts=1):
         return alone(arguments, rest(*arguments), statics)[0]
 
     def stateful(*given, **statics):
-        y, state = alone(given[:-parts], whole(given[-parts:]), statics)
-        return y, *apart(state)
+        y, state = alone(given[:-parts], _whole(given[-parts:]), statics)
+        return y, *_apart(state, parts)
 
     def packed(*given, **statics):
         *arguments, resets = given
@@ -50,22 +39,36 @@ def forms(sums, varying, rest, parts=1):
         arguments, states = arguments[:-parts], arguments[-parts:]
         pieces = [slice(*pair) for pair in pairwise([0, *ends])]
         pairs = zip(pieces, zip(*states, strict=True), strict=True)
-        found = [alone(cut(arguments, w), whole(x), statics) for w, x in pairs]
-        return [y_k for y, _ in found for y_k in y], *of_parts([x for _, x in found])
+        found = [alone(cut(arguments, w), _whole(x), statics) for w, x in pairs]
+        return [y_k for y, _ in found for y_k in y], *_of_parts([x for _, x in found], parts)
 
     def states_at(*given, **statics):
         *arguments, places = given
-        arguments, state = arguments[:-parts], whole(arguments[-parts:])
+        arguments, state = arguments[:-parts], _whole(arguments[-parts:])
         found = [alone(cut(arguments, slice(place)), state, statics)[1] for place in places]
-        return alone(arguments, state, statics)[0], *of_parts(found)
+        return alone(arguments, state, statics)[0], *_of_parts(found, parts)
 
     def backwards(*arguments, **statics):
         return plain(*cut(arguments, slice(None, None, -1)), **statics)[::-1]
 
     def step(*given, **statics):
-        now, state = given[:-parts], whole(given[-parts:])
+        now, state = given[:-parts], _whole(given[-parts:])
         arguments = [[x] if v == "1" else x for x, v in zip(now, varying, strict=True)]
         (y,), state = alone(arguments, state, statics)
-        return y, *apart(state)
+        return y, *_apart(state, parts)
 
     return plain, stateful, packed, packed_stateful, states_at, backwards, step
+
+
+def _whole(state):
+    """The parts of a state as `sums` takes them: the only one, or a tuple."""
+    return tuple(state) if len(state) > 1 else state[0]
+
+
+def _apart(state, parts):
+    return state if parts > 1 else (state,)
+
+
+def _of_parts(states, parts):
+    """Each part, of all states."""
+    return ([_apart(state, parts)[i] for state in states] for i in range(parts))
