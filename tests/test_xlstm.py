@@ -6,6 +6,7 @@ import pytest
 
 import refssm
 from refssm._declaration.arguments import several
+from refssm.conformance.diagnosis.convention import conventions
 from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.conformance.judging.grading import judge
 from refssm.conformance.judging.scaled import with_excess, with_scale
@@ -245,3 +246,9 @@ def test_beside_the_one_a_gradient_is_undecided_and_nowhere_else():
     assert dz.value.tolist() == [1.0, 0.0, 1.0]
     assert (dz.errors[0] > 2.0**23).all()
     assert dz.errors[1:].max() <= 1
+
+
+def test_gates_before_their_functions_and_unscaled_queries_or_keys_are_conventions():
+    made = [", ".join(map(repr, one)) for one in conventions(MLSTM)]
+    assert "log_sigmoid('log_f'), scaled('q')" in made
+    assert "log_sigmoid('log_f'), scaled('k')" in made
