@@ -109,7 +109,7 @@ def one_step(q, k, v, i, log_f, S0, s0, m0, eps, least, y, S, s, m):
         y[p] = low * y[p] / d
 
 
-class Given:
+class Duality:
     """Arguments in one type, with gates, and as SSD takes them."""
 
     def __init__(self, arguments, state, resets, eps):
@@ -148,7 +148,7 @@ def _run(arguments, state, resets, *, eps=0.0, chunk=0):
     del chunk
     if state is not None and resets is None and arguments[0].shape[-2] == 1:
         return _single(arguments, state, eps)
-    given = Given(arguments, state, resets, eps)
+    given = Duality(arguments, state, resets, eps)
     read, S = scan(*given.ssd)
     y = divided(read, given.m, given.v, *given.small)
     return y, *map(np.ascontiguousarray, _apart(S)), with_batch(given.last, 0, S.shape[:-2])
@@ -167,7 +167,7 @@ def _single(arguments, state, eps):
 def _back(cotangents, arguments, state, resets, *, eps=0.0, chunk=0):
     """Gradients for the arguments and the state."""
     del chunk
-    given = Given(arguments, state, resets, eps)
+    given = Duality(arguments, state, resets, eps)
     dy, *dlast = cotangents
     read, S = scan(*given.ssd)
     dread, of_eps = divided_back(dy, read, given.m, *given.small)

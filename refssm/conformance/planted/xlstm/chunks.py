@@ -9,14 +9,22 @@ from refssm.conformance.planted.planting import InEach, Planting
 from refssm.conformance.planted.recurrences import RESETS, lasts, planted_in, starts
 from refssm.conformance.planted.scan.pieces import in_any_form, in_sequences
 from refssm.conformance.planted.xlstm import programs
-from refssm.conformance.planted.xlstm.programs import Given, form
+from refssm.conformance.planted.xlstm.programs import GivenSteps, form
 from refssm.xlstm import XLSTM_CHUNKED
 
 PLAIN, STATEFUL, PACKED, SEQUENCES = ((op,) for op in XLSTM_CHUNKED.operators)
 
 
 def by_chunks(
-    g: Given, chunk: int, *, sums=None, weights=None, scale=None, inter=None, floor=None, end=None
+    g: GivenSteps,
+    chunk: int,
+    *,
+    sums=None,
+    weights=None,
+    scale=None,
+    inter=None,
+    floor=None,
+    end=None,
 ):
     """The outputs by chunks that end at resets, in double precision; a keyword replaces a part.
 
@@ -24,7 +32,7 @@ def by_chunks(
     `scale(c)` all m, `inter(c)` logarithms of the weights of the state before, `floor(c)` the m of
     e^{−m}, `end(c)` changes what is added up for the next state.
     """
-    wide = Given(*(x if x.dtype == bool else x.astype(np.float64) for x in g))
+    wide = GivenSteps(*(x if x.dtype == bool else x.astype(np.float64) for x in g))
     S, s, m, y = wide.S0, wide.s0, wide.m0, []
     with np.errstate(all="ignore"):
         for w in _pieces(wide.resets, wide.q.shape[-2], chunk):

@@ -1,7 +1,7 @@
 """Building blocks of the planted bugs of mLSTM: programs with replaceable parts.
 
 A bug is written once, as wrong(right, g) -> y, S, s, m with `recurrence` as the right program, or
-as wrong(right, cotangents, g) -> gradients by name with `adjoint`, for `Given` arguments.
+as wrong(right, cotangents, g) -> gradients by name with `adjoint`, for `GivenSteps`.
 """
 
 from collections import namedtuple
@@ -15,7 +15,7 @@ from refssm._numerics.broadcasting import unbroadcast_each
 RANKS = {"q": 2, "k": 2, "v": 2, "i": 1, "log_f": 1}  # core axes; the first is time
 
 
-class Given(namedtuple("Given", "q k v i log_f S0 s0 m0 resets")):
+class GivenSteps(namedtuple("GivenSteps", "q k v i log_f S0 s0 m0 resets")):
     """The arguments of all forms, without a state or resets zeros."""
 
     def but(self, **changes):
@@ -32,7 +32,7 @@ def _cut(x, steps, rank):
     return x[(..., steps, *[slice(None)] * (rank - 1))]
 
 
-def given(op: Operator, arguments) -> Given:
+def given(op: Operator, arguments) -> GivenSteps:
     """The arguments of a call; without a state or resets these are zero."""
     told = dict(zip(op.inputs, arguments, strict=True))
     step = op.form == "step"
@@ -47,7 +47,7 @@ def given(op: Operator, arguments) -> Given:
         np.zeros((*batch, *core), kind) if x is None else np.broadcast_to(x, (*batch, *core))
         for x, core in zip(parts, ((n, p), (n,), ()), strict=True)
     ]
-    return Given(*timed, *starts, resets)
+    return GivenSteps(*timed, *starts, resets)
 
 
 def form(op: Operator, whole):
@@ -149,7 +149,7 @@ def divided(num, a, m):
     return num / np.maximum(np.abs(a), np.exp(-m))[..., None]
 
 
-def steps_of(g: Given):
+def steps_of(g: GivenSteps):
     """The arguments of each step."""
     for t in range(g.q.shape[-2]):
         told = {name: _cut(getattr(g, name), t, rank) for name, rank in RANKS.items()}
@@ -157,7 +157,14 @@ def steps_of(g: Given):
 
 
 def recurrence(
-    g: Given, *, scale=scale, gates=gates, update=updated, divide=divided, keep=_same, carry=None
+    g: GivenSteps,
+    *,
+    scale=scale,
+    gates=gates,
+    update=updated,
+    divide=divided,
+    keep=_same,
+    carry=None,
 ):
     """The recurrence; each keyword replaces a part by a wrong one.
 
@@ -209,7 +216,7 @@ def earlier(a, axis=-1):
     return late
 
 
-def adjoint(cotangents, g: Given, *, sign=np.sign, back=None, change=None, denominator=None):
+def adjoint(cotangents, g: GivenSteps, *, sign=np.sign, back=None, change=None, denominator=None):
     """The VJP with m as a constant; each keyword replaces a part by a wrong one.
 
     `sign(a)` is that of sᵀ q, `denominator(dd, now)` its gradient, `back(now)` gives the cotangents
