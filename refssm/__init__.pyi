@@ -468,5 +468,27 @@ from refssm.norms import (
     l2_norm as l2_norm,
     l2_norm_vjp as l2_norm_vjp,
 )
+from refssm.xlstm import (
+    mlstm as mlstm,
+    mlstm_vjp as mlstm_vjp,
+    mlstm_stateful as mlstm_stateful,
+    mlstm_stateful_vjp as mlstm_stateful_vjp,
+    mlstm_packed as mlstm_packed,
+    mlstm_packed_vjp as mlstm_packed_vjp,
+    mlstm_packed_stateful as mlstm_packed_stateful,
+    mlstm_packed_stateful_vjp as mlstm_packed_stateful_vjp,
+    mlstm_states as mlstm_states,
+    mlstm_states_vjp as mlstm_states_vjp,
+    mlstm_step as mlstm_step,
+    mlstm_step_vjp as mlstm_step_vjp,
+    mlstm_chunked as mlstm_chunked,
+    mlstm_chunked_vjp as mlstm_chunked_vjp,
+    mlstm_chunked_stateful as mlstm_chunked_stateful,
+    mlstm_chunked_stateful_vjp as mlstm_chunked_stateful_vjp,
+    mlstm_chunked_packed as mlstm_chunked_packed,
+    mlstm_chunked_packed_vjp as mlstm_chunked_packed_vjp,
+    mlstm_chunked_packed_stateful as mlstm_chunked_packed_stateful,
+    mlstm_chunked_packed_stateful_vjp as mlstm_chunked_packed_stateful_vjp,
+)
 
 __version__: str

@@ -131,6 +131,7 @@ from refssm.domains.transfers import (
     outer_points,
     ringing_matrices,
 )
+from refssm.domains.xlstm import denominators, forget_gates, input_gates, log_scales
 
 __all__ = [
     "DISCRETE",
@@ -156,6 +157,7 @@ __all__ = [
     "damped_modes",
     "decays",
     "delays",
+    "denominators",
     "discrete_poles",
     "distinct_modes",
     "even_mode_orders",
@@ -168,6 +170,7 @@ __all__ = [
     "filter_lengths",
     "fixed_decays",
     "floors",
+    "forget_gates",
     "fractions",
     "frequencies",
     "gains",
@@ -178,6 +181,7 @@ __all__ = [
     "gates",
     "head_rates",
     "impulse_responses",
+    "input_gates",
     "input_matrices",
     "input_vectors",
     "inverses_of_chunks",
@@ -193,6 +197,7 @@ __all__ = [
     "log_decays",
     "log_gates",
     "log_rates",
+    "log_scales",
     "log_steps",
     "logits",
     "long_windows",

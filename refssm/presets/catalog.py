@@ -22,12 +22,13 @@ from refssm.presets import (
     selective_scan,
     ssd,
     vandermonde,
+    xlstm,
 )
 from refssm.presets.preset import Preset
 
 FAMILIES = (
     cauchy, convolution, diagonal, discretize, dplr, hankel, hippo, hope, krylov, layers,
-    linear_attention, norms, scan, selective_scan, ssd, vandermonde,
+    linear_attention, norms, scan, selective_scan, ssd, vandermonde, xlstm,
 )  # fmt: skip
 
 

@@ -39,6 +39,18 @@ CLONES = {
     clone.subject or clone.name: clone
     for clone in (
         Clone(
+            "NX-AI/mlstm_kernels",
+            "39d3c61741e5d2c0e6ab8922106dd236632c5139",
+            ("mlstm_kernels",),
+            ("torch", "einops", "triton"),
+        ),
+        Clone(
+            "NX-AI/xlstm",
+            "032a6fb8ee19a8c0db80ae6111ff4744a09414a9",
+            ("xlstm_backends",),
+            ("torch",),
+        ),
+        Clone(
             "tommyip/mamba2-minimal",
             "4f4413731f24303b4e046962bce6ca5b6a3b13d6",
             ("mamba2_minimal",),

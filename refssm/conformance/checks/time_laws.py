@@ -15,6 +15,7 @@ from refssm.conformance.cases.windows import at_length, cut, in_window, time_axe
 from refssm.conformance.checks.law import NOTHING, law
 from refssm.conformance.checks.linear_laws import linear_arguments
 from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.scaled import with_scale
 from refssm.conformance.judging.verdict import Verdict, misfit, worst_of, wrong
 
 LEFT_OUT = "pieces that the implementation declines, or that `only` would change, are not compared"
@@ -200,6 +201,7 @@ def split(candidate: Candidate, case: Case) -> Verdict:
         verdicts.append(
             candidate.grader.agree(arrays, tail[0], kept, bounds[0], whole, through=True)
         )
+        tail = with_scale(op, tail, ys)
         for j in op.state_outputs if window.stop == ys[0].shape[-rank] else ():
             bound = bounds[j], gauges[j]
             verdicts.append(

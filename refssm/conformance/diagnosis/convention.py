@@ -61,6 +61,7 @@ class Turn(NamedTuple):
 OF_ARGUMENT = {
     "log_g": (linear_gate, base_2, log_sigmoid, neg_exp, neg_softplus),
     "log_a": (linear_gate, base_2, log_sigmoid, neg_exp, neg_softplus),
+    "log_f": (linear_gate, base_2, log_sigmoid),
     "beta": (sigmoid,),
     "S0": (transposed,),
     "S": (transposed,),

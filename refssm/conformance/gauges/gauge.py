@@ -18,6 +18,7 @@ from refssm.conformance.gauges import (  # noqa: F401  # importing them register
     layers,
     linalg,
     rules,
+    scales,
 )
 from refssm.conformance.gauges.tracked import Tracked, lifted, met, tracing
 

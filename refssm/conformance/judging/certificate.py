@@ -14,6 +14,7 @@ from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import expect_of_oracle, unit_roundoff
 from refssm.conformance.judging.grading import grade_outputs, judge
+from refssm.conformance.judging.scaled import with_excess
 from refssm.conformance.standard import C
 from refssm.domains import DISCRETE, Domain, Static
 from refssm.scan import LINEAR_SCAN
@@ -70,10 +71,11 @@ def adjoint_slip(op: Operator, vjp, case: Case) -> float:
     arrays, rng = case.arrays, case.generator(600)
     shapes, types = op.output_shapes(*arrays, **case.statics), op.output_types(*arrays)
     cotangents = [_direction(rng, s, t.kind == "c") for s, t in zip(shapes, types, strict=True)]
+    outputs = several(op.reference(*arrays, **case.statics))
+    cotangents = with_excess(op, cotangents, outputs)
     gauged = expect_vjp(op, cotangents, arrays, case.statics)
     pulled = [g for g in vjp(*cotangents, *arrays, **case.statics) if g is not None]
     places = [i for i, name in enumerate(op.inputs) if name not in op.discrete]
-    outputs = several(op.reference(*arrays, **case.statics))
     sizes = (float(np.abs(c * y).sum()) for c, y in zip(cotangents, outputs, strict=True))
     noise, slips = oracle.RESOLUTION * sum(sizes), [0.0]
     for i, g, gauge in zip(places, pulled, gauged, strict=True):

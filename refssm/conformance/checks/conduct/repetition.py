@@ -23,6 +23,7 @@ from refssm.conformance.cases.cotangents import cotangents_of
 from refssm.conformance.cases.partners import together
 from refssm.conformance.checks.conduct.resized import longer, other_values
 from refssm.conformance.checks.law import conduct
+from refssm.conformance.judging.scaled import with_scale
 from refssm.conformance.judging.verdict import Verdict, told_apart, worst_of, wrong
 from refssm.conformance.number_types import NumberType
 
@@ -209,7 +210,7 @@ def _within_tolerance(candidate: Candidate, arrays, statics, differ, first) -> V
         return worst_of(candidate.grader.outputs(arrays, ys, firsts) for ys in differ)
     return worst_of(
         candidate.grader.agree(arrays, y, other, bound, bound, output=j)
-        for ys in differ
+        for ys in (with_scale(candidate.op, ys, first) for ys in differ)
         for j, (y, other, bound) in enumerate(zip(ys, first, bounds, strict=True))
         if not _same_bits(y, other)
     )

@@ -120,7 +120,7 @@ def _run(program, call: TrackedCall):
 def _bounds(call: TrackedCall, cotangents, natural, names, program_of, cumulated) -> list:
     """The bounds of the results with these names; that of an output ends in an arrow."""
     recurrence, number = OF[call.op.name]
-    letter = recurrence.state.letter
+    letter = recurrence.states[0].letter
     states = {letter, f"{letter}0", *(f"{y}->" for y in call.op.outputs[1:])}
     given = [*(f"{y}->" for y in call.op.outputs), *call.op.inputs]
     columns = replace(columns_of(recurrence, call.floor, call.unit), cumulated=cumulated)

@@ -23,6 +23,7 @@ from refssm.conformance.gauges.cumulated.selective import SelectiveScans
 from refssm.conformance.gauges.cumulated.ssd import Dual
 from refssm.conformance.gauges.cumulated.sums import CUMULATED, OF_TERMS, Way
 from refssm.conformance.gauges.cumulated.transforms import Transformed
+from refssm.conformance.gauges.cumulated.xlstm import Mlstm
 from refssm.conformance.gauges.gauge import Cumulated, Gauges, TrackedCall
 from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
 from refssm.linear_attention.gated_linear import GATED_LINEAR
@@ -32,8 +33,20 @@ from refssm.selective_scan.selective import SELECTIVE
 from refssm.ssd.chunked import CHUNKED
 from refssm.ssd.mamba2 import MAMBA2
 from refssm.ssd.recurrent import SSD
+from refssm.xlstm import XLSTM, XLSTM_CHUNKED
 
-RECURRENCES = (LINEAR, SELECTIVE, MAMBA, SSD, CHUNKED, MAMBA2, GATED_LINEAR, GATED_LINEAR_CHUNKED)
+RECURRENCES = (
+    LINEAR,
+    SELECTIVE,
+    MAMBA,
+    SSD,
+    CHUNKED,
+    MAMBA2,
+    GATED_LINEAR,
+    GATED_LINEAR_CHUNKED,
+    XLSTM,
+    XLSTM_CHUNKED,
+)
 _SCANS = ("linear_scan", "linear_scan_from", "linear_scan_packed")
 _VARYING = ("diagonal_ssm_varying", "diagonal_ssm_varying_stateful")
 _SELECTIVE = tuple(
@@ -65,21 +78,27 @@ def _by_pieces(recurrence: Recurrence, forms: Mapping[str, Form]) -> dict[str, F
             return recurrence.run(arguments, state, resets, **statics)
         if state is None:
             return several(plain.forward(*arguments, **statics))
-        return several(stateful.forward(*arguments, state, **statics))
+        return several(stateful.forward(*arguments, *_parts(state), **statics))
 
     def back(cotangents, arguments, state, resets, **statics):
         if not arguments[timed].size:
             return recurrence.back(cotangents, arguments, state, resets, **statics)
         if state is None:
             return plain.vjp(*cotangents, *arguments, **statics)
-        return stateful.vjp(*cotangents, *arguments, state, **statics)
+        return stateful.vjp(*cotangents, *arguments, *_parts(state), **statics)
 
     return {name: Form(*pair) for name, pair in recurrence.by_pieces(run, back).items()}
+
+
+def _parts(state) -> tuple:
+    """A state of one part or several, as arguments."""
+    return state if isinstance(state, tuple) else (state,)
 
 
 def _whole_rows(way: Way) -> dict[str, Form]:
     """The forms over whole rows."""
     duals, keyed = _of_states(Dual(way)), _of_states(GatedLinear(way))
+    gated = _of_states(Mlstm(way))
     return {
         **{name: _form(Scans(way), name) for name in (*_SCANS, *_VARYING)},
         **{name: _form(SelectiveScans(way), name) for name in _SELECTIVE},
@@ -89,6 +108,8 @@ def _whole_rows(way: Way) -> dict[str, Form]:
         **{f"gated_linear_recurrence{of}": form for of, form in keyed.items()},
         **{f"gated_linear_recurrence_chunked{of}": _without_chunk(f) for of, f in keyed.items()},
         **{f"mamba2_scan{of}": form for of, form in _of_states(Mamba2Scans(way)).items()},
+        **{f"mlstm{of}": form for of, form in gated.items()},
+        **{f"mlstm_chunked{of}": form for of, form in gated.items()},
         "short_convolution": _form(Transformed(), "plain"),
         "short_convolution_stateful": _form(Transformed(), "stateful"),
         "causal_conv1d": _form(Transformed(), "activated"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import unit_keys
-from refssm.presets.chunk_stages import presets_of_stages, without_keys
+from refssm.presets.linear_attention.stages import presets_of_stages, without_keys
 from refssm.presets.preset import of_orders, without
 
 CLIFF = -1e4  # one step forgets all
