@@ -271,6 +271,7 @@ def _with_gradients(op: Operator) -> str:
     touches=_state,
     cuts=True,
     needs=_with_gradients,
+    tame=True,
     of_gradient=True,
     halves=("float16", "bfloat16"),  # the state is rounded on its way
     most=3,
