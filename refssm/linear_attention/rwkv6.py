@@ -2,7 +2,7 @@
 
     y_t = (S_{t-1} + diag(u) k_t v_tᵀ)ᵀ r_t,    S_t = diag(e^{log_w_t}) S_{t-1} + k_t v_tᵀ
 
-One head of RWKV-6, "Finch" [peng2024eagle, §4.2]; its code passes w with log_w = −e^w. `u` is the
+One head of RWKV-6, "Finch" [peng2024eagle]; its code passes w with log_w = −e^w. `u` is the
 same at all steps. First one step, as in decoding; the other forms follow from it (`reads_first`).
 """
 
@@ -26,7 +26,7 @@ def rwkv6_step(r, k, v, log_w, u, S):
     """y = (S + diag(u) k vᵀ)ᵀ r,  S ← diag(e^{log_w}) S + k vᵀ: one step, and the next state.
 
     Signature ``(n),(n),(p),(n),(n),(n,p)->(p),(n,p)``: as one step of `rwkv6_stateful`; types,
-    units and errors are the same. Source: [peng2024eagle, §4.2].
+    units and errors are the same. Source: [peng2024eagle].
 
     >>> import refssm
     >>> refssm.rwkv6_step([2.0], [1.0], [1.0], [0.0], [0.5], [[4.0]])
@@ -70,20 +70,20 @@ RWKV6_RECURRENCE = Recurrence(
     state=State("S", "n,p", "b g h", real_states),
     marks=MARKS,
     linear=("v", "k", "r->y"),
-    doc="""y_t = (S_{t-1} + diag(u) k_t v_tᵀ)ᵀ r_t,  S_t = diag(e^{log_w_t}) S_{t-1} + k_t v_tᵀ from rest.
+    doc="""y_t = (S_{t-1} + diag(u) k_t v_tᵀ)ᵀ r_t,  S_t = diag(w_t) S_{t-1} + k_t v_tᵀ from rest.
 
-    Signature ``(l,n),(l,n),(l,p),(l,n),(n)->(l,p)``: `r` the receptances (queries) of one head, `k`
-    its keys, `v` its values, `log_w` the natural logarithms of the decays, at most 0, `u` the bonus
-    of the current step, for each key; `l` time, `n` keys, `p` values; leading axes broadcast: heads
-    of a group are a leading axis, which has length 1 in shared `r` and `k`. Any of float32,
-    float64 and longdouble; the result has their ``np.result_type``. Units: `log_w` and `u` have
-    none, `y` those of r·k·v.
+    w_t = e^{log_w_t}. Signature ``(l,n),(l,n),(l,p),(l,n),(n)->(l,p)``: `r` the receptances, or
+    queries, of one head, `k` its keys, `v` its values, `log_w` the natural logarithms of the
+    decays, at most 0, `u` the bonus of the current step for each key, the same at all steps; `l`
+    time, `n` keys, `p` values; leading axes broadcast: heads of a group are a leading axis, which
+    has length 1 in shared `r` and `k`. Any of float32, float64 and longdouble; the result has their
+    ``np.result_type``. Units: `log_w` and `u` have none, `y` those of r·k·v.
 
     Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
-    without warnings. Source: [peng2024eagle, §4.2].
+    without warnings. Source: [peng2024eagle].
     """,
-    vjp_doc="""G_t = r_{t+1} dy_{t+1}ᵀ + a_{t+1} G_{t+1}, the cotangent of S_t, with a = diag(e^{log_w}),
-    H_t = G_t + diag(u) r_t dy_tᵀ;  dr_t = (S_{t-1} + diag(u) k_t v_tᵀ) dy_t,  dk_t = H_t v_t,
+    vjp_doc="""G_t = r_{t+1} dy_{t+1}ᵀ + a_{t+1} G_{t+1} with a = diag(e^{log_w}), and with
+    H_t = G_t + diag(u) r_t dy_tᵀ:  dr_t = (S_{t-1} + diag(u) k_t v_tᵀ) dy_t,  dk_t = H_t v_t,
     dv_t = H_tᵀ k_t,  dlog_w_t = Σ_p (a_t S_{t-1}) ∘ G_t,  du = Σ_t k_t ∘ r_t (v_t · dy_t).""",
     examples={
         "plain": """
@@ -114,8 +114,8 @@ RWKV6_RECURRENCE = Recurrence(
         array([4., 5.])
         """,
     },
-    citation="peng2024eagle, §4.2",
-    citation_of_packed="peng2024eagle, §4.2",
+    citation="peng2024eagle",
+    citation_of_packed="peng2024eagle",
     tags={
         "plain": ("naive_recurrent_rwkv6", "fused_recurrent_rwkv6", "RWKV6", "Finch", "wkv6"),
         "stateful": ("RWKV6 output_final_state", "wkv6state", "ggml_rwkv_wkv6"),

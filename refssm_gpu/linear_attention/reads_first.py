@@ -56,10 +56,13 @@ class ReadsFirst:
         dr = xp.concat([first, unbroadcast(_seen(late, begins), r[..., 1:, :])], axis=-2)
         along_v = xp.sum(dy * v, axis=-1, keepdims=True)
         bonus, of_u = u[..., None, :], along_v * k * r
-        own = along_v * bonus * k, along_v * bonus * r, xp.sum(bonus * k * r, -1, keepdims=True) * dy
+        own = (
+            along_v * bonus * k,
+            along_v * bonus * r,
+            xp.sum(bonus * k * r, -1, keepdims=True) * dy,
+        )
         dr, dk, dv = (
-            x + more
-            for x, more in zip((dr, dk, dv), unbroadcast_each(own, (r, k, v)), strict=True)
+            x + more for x, more in zip((dr, dk, dv), unbroadcast_each(own, (r, k, v)), strict=True)
         )
         gradients = dr, dk, dv, dlog_w, unbroadcast(xp.sum(of_u, axis=-2), u)
         more = [] if S0 is None else [S0]

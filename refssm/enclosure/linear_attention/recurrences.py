@@ -125,6 +125,15 @@ def _rest(q, k, v, *_):
     _,
 ) = forms(_recurrence(["log_g"]), "1111", _rest)
 (
+    rwkv6_chunked,
+    rwkv6_chunked_stateful,
+    rwkv6_chunked_packed,
+    rwkv6_chunked_packed_stateful,
+    _,
+    _,
+    _,
+) = forms(_reading_first, "11110", _rest)
+(
     delta_rule_chunked,
     delta_rule_chunked_stateful,
     delta_rule_chunked_packed,

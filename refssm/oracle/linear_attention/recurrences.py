@@ -103,6 +103,14 @@ def _rest(q, k, v, *_):
     _,
 ) = forms(gated_linear_step, "1111", _rest)
 (
+    rwkv6_chunked,
+    rwkv6_chunked_stateful,
+    rwkv6_chunked_packed,
+    rwkv6_chunked_packed_stateful,
+    _,
+    _,
+) = forms(rwkv6_step, "11110", _rest)
+(
     delta_rule_chunked,
     delta_rule_chunked_stateful,
     delta_rule_chunked_packed,

@@ -1,5 +1,6 @@
 """Planted bugs of RWKV-6."""
 
+from refssm.conformance.planted.linear_attention.rwkv6.chunks import BUGS as CHUNKS
 from refssm.conformance.planted.linear_attention.rwkv6.formula import FORMULA, STATE
 from refssm.conformance.planted.linear_attention.rwkv6.gradients import GRADIENTS
 from refssm.conformance.planted.planting import Planting
@@ -12,3 +13,4 @@ USUAL.usual()
 _ANYWHERE = {bug.name for bug in USUAL.bugs}
 BUGS = [bug for p in (USUAL, FORMULA, STATE, GRADIENTS) for bug in p.bugs]
 BUGS += [bug for bug in planted_in(RWKV6_RECURRENCE, "float32") if bug.name not in _ANYWHERE]
+BUGS += CHUNKS

@@ -56,7 +56,7 @@ OF_BONUS = [
     ("dr_without_bonus", "dr = S dy: not through u k vᵀ",
      in_place_of("r", lambda p: np.einsum("...np,...p->...n", p.S, p.dy))),
 ]  # fmt: skip
-CARRY = ("the carry taken as a constant: no gradient from one step to the one before")
+CARRY = "the carry taken as a constant: no gradient from one step to the one before"
 GRADIENTS = InEach(in_sequences(programs.in_gradient_form))
 GRADIENTS.plant(
     *((PLAIN + STATEFUL + STEP, *row) for row in OF_BONUS),

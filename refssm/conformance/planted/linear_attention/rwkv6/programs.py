@@ -167,7 +167,7 @@ def adjoint(dy, dS, g, *, back=None, carry=_same, change=lambda parts: {}):
     """The VJP; each keyword replaces a part by a wrong one.
 
     `back(now, R, G)` gives the cotangent of the state before a step from that after it and that of
-    what r reads, R = r dyᵀ; `carry(G, t)` changes it; `change(parts)` gives wrong gradients by name.
+    what r reads, R = r dyᵀ; `carry(G, t)` changes it; `change(parts)` gives wrong gradients.
     """
     S, a, before, steps = g.S0, np.exp(g.log_w), [], []
     for t in range(g.r.shape[-2]):
