@@ -14,7 +14,7 @@ from refssm.linear_attention.sweep import gates_keys
 from refssm_gpu._algebra.parts import along, batch_of
 from refssm_gpu._launching.arrays import Array, namespace, unbroadcast
 from refssm_gpu._launching.checked import mirror
-from refssm_gpu.linear_attention.reads_first import ReadsFirst
+from refssm_gpu.linear_attention.reads_first import ReadsBefore
 
 CHUNK = 64
 
@@ -255,7 +255,7 @@ GATED_LINEAR, DELTA, GATED_DELTA, KIMI = CHUNKED
         gated_linear_recurrence_chunked_packed_stateful_vjp,
     ),
 ) = _mirrors(GATED_LINEAR)
-_FIRST = ReadsFirst(_ByChunks(GATED_LINEAR))
+_FIRST = ReadsBefore(_ByChunks(GATED_LINEAR))
 (
     (rwkv6_chunked, rwkv6_chunked_vjp),
     (rwkv6_chunked_stateful, rwkv6_chunked_stateful_vjp),

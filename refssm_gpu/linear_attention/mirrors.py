@@ -14,7 +14,7 @@ from refssm.linear_attention.sweep import gates_keys
 from refssm_gpu._launching.arrays import in_type_of, namespace, unbroadcast_and_round
 from refssm_gpu._launching.checked import WITH_HALVES, mirror
 from refssm_gpu.linear_attention.passes import scan, scan_back
-from refssm_gpu.linear_attention.reads_first import ReadsFirst
+from refssm_gpu.linear_attention.reads_first import ReadsBefore
 
 HALVES_TOO = partial(mirror, types=WITH_HALVES)
 
@@ -72,7 +72,7 @@ def _mirrors(recurrence):
     (gated_linear_recurrence_states, gated_linear_recurrence_states_vjp),
     (gated_linear_step, gated_linear_step_vjp),
 ) = _mirrors(GATED_LINEAR)
-_FIRST = ReadsFirst(_Passes(tuple(GATED_LINEAR.inputs), keyed=True))
+_FIRST = ReadsBefore(_Passes(tuple(GATED_LINEAR.inputs), keyed=True))
 (
     (rwkv6, rwkv6_vjp),
     (rwkv6_stateful, rwkv6_stateful_vjp),

@@ -19,7 +19,7 @@ from refssm_gpu._launching.arrays import (
 )
 
 
-class ReadsFirst:
+class ReadsBefore:
     """`run` and `back` of r, k, v, log_w, u, from a mirror of gated linear attention."""
 
     def __init__(self, after: Any):
@@ -104,4 +104,4 @@ def _unless_begun(x: Array, begins: Array) -> Array:
     return namespace(x).where(begins[..., :1, :], 0.0, x)
 
 
-__all__ = ["ReadsFirst"]
+__all__ = ["ReadsBefore"]

@@ -96,6 +96,8 @@ MISREAD = [
     (PLAIN + STEP, "gate_in_base_two", "2^log_w", {"log_w": lambda s: s * s.dtype.type(np.log(2))}),
     (PLAIN, "gate_late", "log_w_{t−1} for log_w_t",
      lambda right, g: right(g.but(log_w=earlier(g.log_w)))),
+    (PLAIN, "gate_of_first_step", "the decay of the first step at all steps, as in RWKV-5",
+     {"log_w": lambda s: np.broadcast_to(s[..., :1, :], s.shape)}),
     (PLAIN + STEP, "gate_of_values", "the decay of key n for value n",
      but_for(update=_decay_of_values)),
     (PLAIN + STEP, "gate_clipped", "log_w clipped to −5", {"log_w": lambda s: np.maximum(s, -5)}),
