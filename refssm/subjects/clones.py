@@ -158,6 +158,11 @@ CLONES = {
             ("ggml", "ggml_rwkv"),
         ),
         Clone(
+            "BlinkDL/RWKV-LM",
+            "524481d5099b38d9bc8ef1e89209161b86c8011b",
+            ("rwkv_lm",),
+        ),
+        Clone(
             "BlinkDL/RWKV-CUDA",
             "9b17d5d80a0e9d2cbf090590725672464daa3aee",
             ("rwkv_cuda",),
@@ -258,7 +263,8 @@ def alone(name: str, file: str) -> ModuleType:
 def definitions(name: str, file: str, *functions: str, **imported: Any) -> SimpleNamespace:
     """Functions and classes of a file that imports too much, with the modules that they need.
 
-    These come by their names. Test files have references beside tests that need a card. Raises ImportError as `module` does.
+    These come by their names. Test files have references beside tests that need a card. Raises
+    ImportError as `module` does.
     """
     path = source(name, file)
     tree = ast.parse(path.read_text(encoding="utf-8"))

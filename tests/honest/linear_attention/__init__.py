@@ -15,6 +15,7 @@ IN_LIBRARIES = [
     "delta_rule_chunked",
     "gated_delta_rule_chunked",
     "kimi_delta_rule_chunked",
+    "rwkv6_chunked",
     "gated_delta_step",
     "kimi_delta_step",
 ]
