@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from refssm.adapters import neg_exp, transposed
+from refssm.adapters import neg_exp
 from refssm.subjects import square
 from refssm.subjects.clones import source
 from refssm.testing import implements
@@ -157,7 +157,7 @@ def gradients(library, dy, r, k, v, w, u, *state):
 
 
 GIVEN = "b l g n, b l g n, b l (g h) p, b l (g h) n, (g h) n"
-Y, STATE = "b l (g h) p", "b (g h) n p"
+Y, STATE = "b l (g h) p", "b (g h) p n"
 DECLARED: dict[str, Any] = {"dtypes": ("float32",)}
 REST = "RWKV-v5/cuda/wkv6_cuda.cu", FROM_REST
 STATED = "RWKV-v5/cuda/wkv6state_cuda.cu", FROM_STATE
@@ -187,9 +187,9 @@ def wkv6_vjp(dy, r, k, v, w, u):
 
 @implements(
     "rwkv6_states",
-    layout=f"{GIVEN}, {STATE}, m -> {Y}, b (g h) m n p",
+    layout=f"{GIVEN}, {STATE}, m -> {Y}, b (g h) m p n",
     only=without_places,
-    adapters=(neg_exp("log_w"), transposed()),
+    adapters=(neg_exp("log_w"),),
     **DECLARED,
 )
 def wkv6state(r, k, v, w, u, S0, places):

@@ -188,7 +188,7 @@ def right_convention(
         if over():
             return ""
         count = 0
-        with suppress(UsageError):  # `only` may not know arguments of another shape
+        with suppress(UsageError, ValueError):  # `only` may not know arguments of another shape
             count = _right_cases(check, candidate, convention, seed)
         if count:
             right.append((convention, count))
