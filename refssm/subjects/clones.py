@@ -123,6 +123,7 @@ CLONES = {
                 "flash_linear_attention",
                 "flash_linear_attention_delta",
                 "flash_linear_attention_delta_kernels",
+                "flash_linear_attention_rwkv6",
             ),
             ("torch", "triton", "einops", "transformers"),
         ),
@@ -166,7 +167,18 @@ CLONES = {
         Clone(
             "ggml-org/ggml",
             "d99724f2b141fed9e1a9f402213506c081433465",
-            ("ggml",),
+            ("ggml", "ggml_rwkv"),
+        ),
+        Clone(
+            "BlinkDL/RWKV-LM",
+            "524481d5099b38d9bc8ef1e89209161b86c8011b",
+            ("rwkv_lm",),
+        ),
+        Clone(
+            "BlinkDL/RWKV-CUDA",
+            "9b17d5d80a0e9d2cbf090590725672464daa3aee",
+            ("rwkv_cuda",),
+            ("torch", "triton"),
         ),
         Clone(
             "vllm-project/vllm",
@@ -261,13 +273,14 @@ def alone(name: str, file: str) -> ModuleType:
 
 
 def definitions(name: str, file: str, *functions: str, **imported: Any) -> SimpleNamespace:
-    """Functions of a file that imports too much, with the modules that they need by their names.
+    """Functions and classes of a file that imports too much, with the modules that they need.
 
-    Test files have references beside tests that need a card. Raises ImportError as `module` does.
+    These come by their names. Test files have references beside tests that need a card. Raises
+    ImportError as `module` does.
     """
     path = source(name, file)
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = (x for x in tree.body if isinstance(x, ast.FunctionDef))
+    found = (x for x in tree.body if isinstance(x, (ast.FunctionDef, ast.ClassDef)))
     kept: list[ast.stmt] = [x for x in found if x.name in functions]
     exec(compile(ast.Module(kept, []), str(path), "exec"), imported)
     return SimpleNamespace(**{f: imported[f] for f in functions})

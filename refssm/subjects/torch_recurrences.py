@@ -127,6 +127,15 @@ def gated_linear_recurrence_chunked(q, k, v, log_g, *, chunk):
     return _attention(q, k, v, log_g, chunk=chunk)
 
 
+@implements("rwkv6_chunked", layout=f"{HEADS}, {KEYS}, g h n -> {FOUND}", **DECLARED)
+def rwkv6_chunked(r, k, v, log_w, u, *, chunk):
+    """The same of receptances one step later, and what belongs to a step alone."""
+    late = pad(_attention(r[..., 1:, :], *(a[..., :-1, :] for a in (k, v, log_w)), chunk=chunk),
+               (0, 0, min(r.shape[-2], 1), 0))  # fmt: skip
+    r, k = r[:, :, None], k[:, :, None]
+    return late + (r * u[..., None, :] * k).sum(-1, keepdim=True) * v
+
+
 @implements("delta_rule_chunked", layout=f"{HEADS}, {GATES} -> {FOUND}", **DECLARED)
 def delta_rule_chunked(q, k, v, beta, *, chunk):
     """No gate."""

@@ -96,6 +96,23 @@ def _one_gate(draw):
     return drawing
 
 
+def _receptance(draw):
+    """The same with RWKV's names and a bonus for the current step, 0 to 1 as at the start."""
+
+    def drawing(rng, sizes):
+        drawn = draw(rng, sizes)
+        drawn |= {"r": drawn["q"], "log_w": drawn["log_g"], "u": rng.random(sizes["n"])}
+        return {name: x for name, x in drawn.items() if name not in ("q", "log_g", "beta")}
+
+    return drawing
+
+
+def _finch(rng, over, n):
+    """−e^w of RWKV-6 at its start: w from −6 to −1 along the keys, and a little for each step."""
+    w = -6 + 5 * (np.arange(n) / max(n - 1, 1)) ** 0.9
+    return -np.exp(w + 0.1 * initial.normal(rng, (*over, n)))
+
+
 ROWS = (
     ("trained", "gates far beyond those of the start", (_keys, _trained, _sigmoid), (16, 64)),
     ("start", "nothing forgotten", (_keys, _lasting, _sigmoid), (16,)),
@@ -106,21 +123,24 @@ ROWS = (
 )  # fmt: skip
 
 
-def _presets(change):
+def _presets(change, rows=ROWS):
     return tuple(
         preset
-        for name, summary, parts, orders in ROWS
+        for name, summary, parts, orders in rows
         for preset in of_orders(name, summary, change(_drawing(*parts)), orders, along="scan")
     )
 
 
 KEYED, OF_HEADS = _presets(lambda draw: draw), _presets(_one_gate)
+FINCH = ("finch", "decays and bonus of RWKV-6's start", (_keys, _finch, _sigmoid), (64,))
+RWKV = _presets(_receptance, (FINCH, *ROWS))
 FORMS = ("", "_stateful", "_packed", "_states")
 OF = {
     ("gated_linear_recurrence", "gated_linear_step"): KEYED,
     ("kimi_delta_rule", "kimi_delta_step"): KEYED,
     ("gated_delta_rule", "gated_delta_step"): OF_HEADS,
     ("delta_rule", "delta_step"): OF_HEADS,
+    ("rwkv6", "rwkv6_step"): RWKV,
 }
 CHUNKED = ("_chunked", "_chunked_stateful", "_chunked_packed")
 

@@ -4,6 +4,7 @@ from honest.libraries import in_libraries
 from honest.linear_attention.chunked import IMPLEMENTATIONS as CHUNKED
 from honest.linear_attention.gates import IMPLEMENTATIONS as GATES
 from honest.linear_attention.programs import IMPLEMENTATIONS as SCANS
+from honest.linear_attention.rwkv6 import IMPLEMENTATIONS as RWKV6
 from honest.linear_attention.stages import IMPLEMENTATIONS as STAGES
 from honest.recurrences import forms_of
 from refssm.conformance.planted.linear_attention.forms import RECURRENCES
@@ -14,8 +15,9 @@ IN_LIBRARIES = [
     "delta_rule_chunked",
     "gated_delta_rule_chunked",
     "kimi_delta_rule_chunked",
+    "rwkv6_chunked",
     "gated_delta_step",
     "kimi_delta_step",
 ]
 PEERS = in_libraries("recurrences", IN_LIBRARIES)
-IMPLEMENTATIONS = [*SCANS, *CHUNKED, *STAGES, *GATES, *OF_PIECES, *PEERS]
+IMPLEMENTATIONS = [*SCANS, *CHUNKED, *STAGES, *GATES, *OF_PIECES, *RWKV6, *PEERS]

@@ -16,7 +16,7 @@ import numpy as np
 from refssm._declaration.adapted import through
 from refssm._declaration.arguments import several
 from refssm._declaration.recurrence import Recurrence
-from refssm.conformance.gauges.cumulated.gated_linear import GatedLinear
+from refssm.conformance.gauges.cumulated.gated_linear import GatedLinear, ReadingFirst
 from refssm.conformance.gauges.cumulated.mamba2 import Mamba2Scans
 from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
@@ -27,6 +27,8 @@ from refssm.conformance.gauges.cumulated.xlstm import Mlstm
 from refssm.conformance.gauges.gauge import Cumulated, Gauges, TrackedCall
 from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
 from refssm.linear_attention.gated_linear import GATED_LINEAR
+from refssm.linear_attention.rwkv6 import RWKV6_RECURRENCE
+from refssm.linear_attention.rwkv6_chunked import RWKV6_BY_CHUNKS
 from refssm.scan.linear import LINEAR
 from refssm.selective_scan.mamba import MAMBA
 from refssm.selective_scan.selective import SELECTIVE
@@ -44,6 +46,8 @@ RECURRENCES = (
     MAMBA2,
     GATED_LINEAR,
     GATED_LINEAR_CHUNKED,
+    RWKV6_RECURRENCE,
+    RWKV6_BY_CHUNKS,
     XLSTM,
     XLSTM_CHUNKED,
 )
@@ -99,6 +103,7 @@ def _whole_rows(way: Way) -> dict[str, Form]:
     """The forms over whole rows."""
     duals, keyed = _of_states(Dual(way)), _of_states(GatedLinear(way))
     gated = _of_states(Mlstm(way))
+    first = _of_states(ReadingFirst(way))
     return {
         **{name: _form(Scans(way), name) for name in (*_SCANS, *_VARYING)},
         **{name: _form(SelectiveScans(way), name) for name in _SELECTIVE},
@@ -107,6 +112,8 @@ def _whole_rows(way: Way) -> dict[str, Form]:
         **{f"ssd_chunked{of}": _without_chunk(form) for of, form in duals.items()},
         **{f"gated_linear_recurrence{of}": form for of, form in keyed.items()},
         **{f"gated_linear_recurrence_chunked{of}": _without_chunk(f) for of, f in keyed.items()},
+        **{f"rwkv6{of}": form for of, form in first.items()},
+        **{f"rwkv6_chunked{of}": _without_chunk(form) for of, form in first.items()},
         **{f"mamba2_scan{of}": form for of, form in _of_states(Mamba2Scans(way)).items()},
         **{f"mlstm{of}": form for of, form in gated.items()},
         **{f"mlstm_chunked{of}": form for of, form in gated.items()},

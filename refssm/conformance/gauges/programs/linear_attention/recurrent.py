@@ -26,6 +26,7 @@ from refssm.conformance.gauges.programs.linear_attention.states import (
     recalled,
 )
 from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
+from refssm.linear_attention.rwkv6_chunked import RWKV6_BY_CHUNKS
 from refssm.linear_attention.sweep import gates_keys
 
 DENSE = 2**27  # multiplications of whole matrices that a case may take
@@ -179,4 +180,5 @@ def _defined(op) -> dict[str, Callable]:
 
 
 OUTPUTS, GRADIENTS = _programs(gradient=False), _programs(gradient=True)
-OUTPUTS |= {op.name: _defined(op) for op in GATED_LINEAR_CHUNKED.operators}
+for _recurrence in (GATED_LINEAR_CHUNKED, RWKV6_BY_CHUNKS):
+    OUTPUTS |= {op.name: _defined(op) for op in _recurrence.operators}
