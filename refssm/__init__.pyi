@@ -426,6 +426,32 @@ from refssm.linear_attention import (
     chunk_outputs_keyed as chunk_outputs_keyed,
     chunk_outputs_keyed_vjp as chunk_outputs_keyed_vjp,
 )
+from refssm.gated_units import (
+    rg_lru as rg_lru,
+    rg_lru_vjp as rg_lru_vjp,
+    rg_lru_from as rg_lru_from,
+    rg_lru_from_vjp as rg_lru_from_vjp,
+    rg_lru_packed as rg_lru_packed,
+    rg_lru_packed_vjp as rg_lru_packed_vjp,
+    rg_lru_packed_from as rg_lru_packed_from,
+    rg_lru_packed_from_vjp as rg_lru_packed_from_vjp,
+    rg_lru_step as rg_lru_step,
+    rg_lru_step_vjp as rg_lru_step_vjp,
+    rg_lru_unscaled_start as rg_lru_unscaled_start,
+    rg_lru_unscaled_start_vjp as rg_lru_unscaled_start_vjp,
+    rg_lru_unscaled_start_packed as rg_lru_unscaled_start_packed,
+    rg_lru_unscaled_start_packed_vjp as rg_lru_unscaled_start_packed_vjp,
+    min_gru as min_gru,
+    min_gru_vjp as min_gru_vjp,
+    min_gru_from as min_gru_from,
+    min_gru_from_vjp as min_gru_from_vjp,
+    min_gru_packed as min_gru_packed,
+    min_gru_packed_vjp as min_gru_packed_vjp,
+    min_gru_packed_from as min_gru_packed_from,
+    min_gru_packed_from_vjp as min_gru_packed_from_vjp,
+    min_gru_step as min_gru_step,
+    min_gru_step_vjp as min_gru_step_vjp,
+)
 from refssm.spectral import (
     spectral_filters as spectral_filters,
 )

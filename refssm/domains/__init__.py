@@ -1,6 +1,13 @@
 """Domains of the inputs: named maps from the unit square, shared by cases, tests and docs."""
 
 from refssm.domains.domain import DISCRETE, Counts, Domain, Numbers, Static
+from refssm.domains.gates import (
+    candidates,
+    input_gates,
+    rate_logits,
+    recurrence_gates,
+    update_logits,
+)
 from refssm.domains.layers import (
     complex_entries,
     complex_states,
@@ -142,6 +149,7 @@ __all__ = [
     "biases",
     "block_counts",
     "block_orders",
+    "candidates",
     "channel_biases",
     "channel_groups",
     "chunk_sizes",
@@ -178,6 +186,7 @@ __all__ = [
     "gates",
     "head_rates",
     "impulse_responses",
+    "input_gates",
     "input_matrices",
     "input_vectors",
     "inverses_of_chunks",
@@ -215,6 +224,7 @@ __all__ = [
     "products_of_keys",
     "projections",
     "queries",
+    "rate_logits",
     "rates",
     "real_matrices",
     "real_projections",
@@ -223,6 +233,7 @@ __all__ = [
     "real_taps",
     "recency_powers",
     "recency_rates",
+    "recurrence_gates",
     "recurrent_weights",
     "resets",
     "residues",
@@ -250,6 +261,7 @@ __all__ = [
     "taps",
     "transitions",
     "unit_keys",
+    "update_logits",
     "values_of_chunks",
     "warping_steps",
     "waveforms",
