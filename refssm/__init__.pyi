@@ -452,6 +452,24 @@ from refssm.gated_units import (
     min_gru_step as min_gru_step,
     min_gru_step_vjp as min_gru_step_vjp,
 )
+from refssm.linoss import (
+    linoss_im as linoss_im,
+    linoss_im_vjp as linoss_im_vjp,
+    linoss_im_stateful as linoss_im_stateful,
+    linoss_im_stateful_vjp as linoss_im_stateful_vjp,
+    linoss_im_packed as linoss_im_packed,
+    linoss_im_packed_vjp as linoss_im_packed_vjp,
+    linoss_im_step as linoss_im_step,
+    linoss_im_step_vjp as linoss_im_step_vjp,
+    linoss_imex as linoss_imex,
+    linoss_imex_vjp as linoss_imex_vjp,
+    linoss_imex_stateful as linoss_imex_stateful,
+    linoss_imex_stateful_vjp as linoss_imex_stateful_vjp,
+    linoss_imex_packed as linoss_imex_packed,
+    linoss_imex_packed_vjp as linoss_imex_packed_vjp,
+    linoss_imex_step as linoss_imex_step,
+    linoss_imex_step_vjp as linoss_imex_step_vjp,
+)
 from refssm.spectral import (
     spectral_filters as spectral_filters,
 )

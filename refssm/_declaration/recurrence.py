@@ -314,7 +314,7 @@ class Recurrence:
         """The arguments that the form from rest does not have."""
         letter, dims, batch, domain = (getattr(self.state, f) for f in State.__annotations__)
         first = Extra(f"{letter}0", dims, batch, domain)
-        outermost = self.batch.split(",")[0].split()[0]
+        outermost = self.batch.replace(",", " ").split()[0]
         of_sequences = Extra("ends", COUNT, "", self.marks.ends)
         return {
             "stateful": [first],

@@ -73,6 +73,12 @@ from refssm.domains.memories import (
     settling_matrices,
 )
 from refssm.domains.norms import channel_groups, features, floors, norm_weights
+from refssm.domains.oscillators import (
+    oscillator_states,
+    oscillator_steps,
+    soft_springs,
+    springs,
+)
 from refssm.domains.recurrences import (
     biases,
     chunk_sizes,
@@ -216,6 +222,8 @@ __all__ = [
     "nodes",
     "norm_weights",
     "orders",
+    "oscillator_states",
+    "oscillator_steps",
     "outer_points",
     "places",
     "poles",
@@ -249,7 +257,9 @@ __all__ = [
     "signals",
     "signed_modes",
     "skips",
+    "soft_springs",
     "solved_matrices",
+    "springs",
     "stable",
     "state_matrices",
     "states",

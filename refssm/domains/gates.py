@@ -75,7 +75,7 @@ candidates = Domain(
         "large": lambda a, b: logarithmic(1, 1e3, a) + 0j,
     },
     tame=("one", "usual", "positive"),
-    textures=("each", "constant"),  # not 0: there g has a corner, and any slope from ¼ to 1 is right
+    textures=("each", "constant"),  # not 0, where g has a corner
     kind="real",
     structured=ALIKE,
 )

@@ -118,7 +118,8 @@ REAL_GATED = Recurrence(
     Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
     without warnings. Source: [de2024griffin, §2.4].
     """,
-    vjp_doc="""g_t = dx_t + a_{t+1} g_{t+1};  du_t = √(1 − a_t²) i_t g_t,  di_t = √(1 − a_t²) u_t g_t,
+    vjp_doc="""g_t = dx_t + a_{t+1} g_{t+1};  du_t = √(1 − a_t²) i_t g_t,
+    di_t = √(1 − a_t²) u_t g_t,
     dlog_a_t = (a_t x_{t-1} − a_t²/√(1 − a_t²) i_t u_t) g_t,  dr_t = −8 softplus(a_param) dlog_a_t,
     da_param = −8 σ(a_param) Σ_t r_t dlog_a_t.""",
     examples={
