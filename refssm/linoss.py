@@ -32,36 +32,37 @@ from refssm.domains import (
 from refssm.scan.linear import MARKS
 
 
-def _implicit(A, dt):
+def implicit(A, dt):
     """Rows M₁₁, M₁₂, M₂₁, M₂₂ and the weights of B u of IM, (…, 6, n)."""
     S = 1 / (1 + dt * dt * A)
-    return _rows(S, -dt * A * S, dt * S, S, dt * S, dt * dt * S)
+    return rows_of_each(S, -dt * A * S, dt * S, S, dt * S, dt * dt * S)
 
 
-def _implicit_slopes(A, dt):
+def implicit_slopes(A, dt):
     """Their derivatives by A and by dt."""
     S = 1 / (1 + dt * dt * A)
     S2, rest = S * S, (1 - dt * dt * A) * S * S
     of_M11, of_weight = -dt * dt * S2, -dt * dt * dt * S2
-    by_A = _rows(of_M11, -dt * S2, of_weight, of_M11, of_weight, dt * of_weight)
+    by_A = rows_of_each(of_M11, -dt * S2, of_weight, of_M11, of_weight, dt * of_weight)
     turned = -2 * dt * A * S2
-    return by_A, _rows(turned, -A * rest, rest, turned, rest, 2 * dt * S2)
+    return by_A, rows_of_each(turned, -A * rest, rest, turned, rest, 2 * dt * S2)
 
 
-def _explicit(A, dt):
+def explicit(A, dt):
     """The same six rows of IMEX."""
     one = 1 + 0 * (dt * A)
-    return _rows(one, -dt * A, dt, 1 - dt * dt * A, dt, dt * dt)
+    return rows_of_each(one, -dt * A, dt, 1 - dt * dt * A, dt, dt * dt)
 
 
-def _explicit_slopes(A, dt):
+def explicit_slopes(A, dt):
     """Their derivatives by A and by dt."""
     none, one = 0 * (dt * A), 1 + 0 * (dt * A)
-    by_A = _rows(none, -dt, none, -dt * dt, none, none)
-    return by_A, _rows(none, -A, one, -2 * dt * A, one, 2 * dt)
+    by_A = rows_of_each(none, -dt, none, -dt * dt, none, none)
+    return by_A, rows_of_each(none, -A, one, -2 * dt * A, one, 2 * dt)
 
 
-def _rows(*rows):
+def rows_of_each(*rows):
+    """One array of rows for each oscillator."""
     return np.stack(np.broadcast_arrays(*rows), axis=-2)
 
 
@@ -103,19 +104,21 @@ def _started(A, B, C, dt, u, x0, resets):
     return x0, np.zeros(u.shape[-2], bool) if resets is None else resets != 0
 
 
-def _states(rows, B, u, x0, resets):
+def _states(rows, B, u, x0, resets, scan):
     """B u_k, and all states."""
     v = _driven(B, u)
     F = rows[..., None, 4:, :] * v[..., :, None, :]
-    return v, swung(rows[..., :4, :], F, x0, resets)
+    return v, scan(rows[..., :4, :], F, x0, resets)
 
 
-def _runner(rows_of):
+def runner(rows_of, scan=swung):
+    """`run` of a recurrence from the six rows that `rows_of(A, dt)` gives."""
+
     def run(arguments, x0, resets):
         """The outputs, and the last state if there is a first one."""
         A, B, C, dt, u = arguments
         start, begins = _started(A, B, C, dt, u, x0, resets)
-        _, x = _states(rows_of(A, dt), B, u, start, begins)
+        _, x = _states(rows_of(A, dt), B, u, start, begins, scan)
         y = einsum("...pn,...ln->...lp", C, x[..., 1, :]).real
         if x0 is None:
             return (y.copy(),)
@@ -126,15 +129,18 @@ def _runner(rows_of):
     return run
 
 
-def _puller(rows_of, slopes_of):
+def puller(rows_of, slopes_of, scan=swung):
+    """`back` of a recurrence from its six rows and their derivatives by A and dt."""
+
     def back(cotangents, arguments, x0, resets):
         """Gradients for the arguments and x0."""
         A, B, C, dt, u = arguments
         start, begins = _started(A, B, C, dt, u, x0, resets)
         dy, dlast = (*cotangents, np.zeros_like(start))[:2]
         rows = rows_of(A, dt)
-        v, x = _states(rows, B, u, start, begins)
-        g, dx0 = _back_through(rows, einsum("...pn,...lp->...ln", C.conj(), dy), dlast, begins)
+        v, x = _states(rows, B, u, start, begins, scan)
+        d = einsum("...pn,...lp->...ln", C.conj(), dy)
+        g, dx0 = _back_through(rows, d, dlast, begins, scan)
         by_rows, dv = _of_rows(g, x, v, start, begins, rows)
         by_A, by_dt = slopes_of(A, dt)
         gradients = (
@@ -150,7 +156,7 @@ def _puller(rows_of, slopes_of):
     return back
 
 
-def _back_through(rows, dy, dlast, begins):
+def _back_through(rows, dy, dlast, begins, scan):
     """The cotangents of all states, from those of the positions and of the last state; and of x0.
 
     g_k = d_k + Mᵀ g_{k+1}, nothing from a step where a sequence begins.
@@ -164,7 +170,7 @@ def _back_through(rows, dy, dlast, begins):
     if not l:
         return d, dlast
     d = np.concatenate([d[..., :1, :, :] + dlast[..., None, :, :], d[..., 1:, :, :]], axis=-3)
-    g = swung(MT, d, np.zeros_like(dlast), ends)[..., ::-1, :, :]
+    g = scan(MT, d, np.zeros_like(dlast), ends)[..., ::-1, :, :]
     return g, np.where(begins[..., 0, None, None], 0, _turned(MT, g[..., 0, :, :]))
 
 
@@ -184,12 +190,12 @@ def _of_rows(g, x, v, start, begins, rows):
     )
     products = [(one * other.conj()).real.sum(-2) for one, other in pairs]
     dv = rows[..., 4, None, :] * of_z + rows[..., 5, None, :] * of_y
-    return _rows(*products), dv
+    return rows_of_each(*products), dv
 
 
-RUN_IM, RUN_IMEX = _runner(_implicit), _runner(_explicit)
-BACK_IM = _puller(_implicit, _implicit_slopes)
-BACK_IMEX = _puller(_explicit, _explicit_slopes)
+RUN_IM, RUN_IMEX = runner(implicit), runner(explicit)
+BACK_IM = puller(implicit, implicit_slopes)
+BACK_IMEX = puller(explicit, explicit_slopes)
 
 
 def _one_step(run, arguments, x):
