@@ -57,7 +57,7 @@ def _swung(M: tuple[Array, ...], z: Array, y: Array, begins: Array) -> tuple[Arr
     return z, y
 
 
-class _Mirrors:
+class _DoubledOscillators:
     """`run` and `back` of one variant."""
 
     def __init__(self, rows_of, rows_back):
@@ -152,7 +152,7 @@ def _real(x: Array) -> Array:
     return namespace(x).real(x) if is_complex(x) else x
 
 
-_IMPLICIT, _EXPLICIT = _Mirrors(_implicit, _implicit_back), _Mirrors(_explicit, _explicit_back)
+_IMPLICIT, _EXPLICIT = _DoubledOscillators(_implicit, _implicit_back), _DoubledOscillators(_explicit, _explicit_back)
 (
     (linoss_im, linoss_im_vjp),
     (linoss_im_stateful, linoss_im_stateful_vjp),

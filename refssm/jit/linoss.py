@@ -103,7 +103,7 @@ def _again(x, kind):
     return np.ascontiguousarray(x).view(kind) if kind.kind == "c" else x
 
 
-class _Mirrors:
+class _Oscillators:
     """`run` and `back` of one variant, from the six rows and their derivatives."""
 
     def __init__(self, rows_of, slopes_of):
@@ -165,8 +165,8 @@ def _real_part(y):
     return y.real.copy() if y.dtype.kind == "c" else y
 
 
-_IMPLICIT = _Mirrors(implicit, implicit_slopes)
-_EXPLICIT = _Mirrors(explicit, explicit_slopes)
+_IMPLICIT = _Oscillators(implicit, implicit_slopes)
+_EXPLICIT = _Oscillators(explicit, explicit_slopes)
 (
     (linoss_im, linoss_im_vjp),
     (linoss_im_stateful, linoss_im_stateful_vjp),

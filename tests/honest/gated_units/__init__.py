@@ -17,7 +17,7 @@ from refssm.gated_units.min_gru import MINIMAL_GATED
 from refssm.gated_units.rg_lru import REAL_GATED
 
 WAYS = {  # a way to scan, with gates of RG-LRU and of minGRU
-    "by_steps": (programs.by_steps, programs.factored, programs.by_exponentials),
+    "in_turn": (programs.by_steps, programs.factored, programs.by_exponentials),
     "doubled": (programs.doubled, programs.by_tangent, programs.by_softplus),
     "chunks_of_16": (programs.in_chunks(16), programs.in_base_two, programs.by_tangents),
     "chunks_of_64": (programs.in_chunks(64), programs.factored, programs.by_softplus),
@@ -50,7 +50,7 @@ def _back(op, of_family):
 def _made(op, name):
     scan, real, minimal = WAYS[name]
     of_family = programs.real_back if "u" in op.inputs else programs.minimal_back
-    vjp = _back(op, of_family) if name == "by_steps" else None
+    vjp = _back(op, of_family) if name == "in_turn" else None
     return Honest(op.name, name, _forward(op, scan, real if "u" in op.inputs else minimal), vjp)
 
 
@@ -63,6 +63,6 @@ IMPLEMENTATIONS = [
         for name in WAYS
         if name != "matrix" or "ends" not in op.inputs
     ),
-    *(_made(op, name) for op in STEPS for name in ("by_steps", "doubled", "chunks_of_16")),
+    *(_made(op, name) for op in STEPS for name in ("in_turn", "doubled", "chunks_of_16")),
     *(honest for r in (REAL_GATED, MINIMAL_GATED) for honest in forms_of(r)),
 ]
