@@ -1,7 +1,7 @@
 """CuPy mirrors of refssm.gated_units: gates in array code, around the kernels of `linear_scan`."""
 
-from refssm.gated_units.min_gru import MINIMAL_GATED
-from refssm.gated_units.rg_lru import REAL_GATED, UNSCALED_START
+from refssm.gated_units.minimal_gated import MINIMAL_GATED
+from refssm.gated_units.real_gated import REAL_GATED, UNSCALED_START
 from refssm_gpu._algebra.activations import sigmoid, softplus
 from refssm_gpu._launching.arrays import Array, namespace, unbroadcast_each
 from refssm_gpu._launching.checked import mirror

@@ -152,7 +152,10 @@ def _real(x: Array) -> Array:
     return namespace(x).real(x) if is_complex(x) else x
 
 
-_IMPLICIT, _EXPLICIT = _DoubledOscillators(_implicit, _implicit_back), _DoubledOscillators(_explicit, _explicit_back)
+_IMPLICIT, _EXPLICIT = (
+    _DoubledOscillators(_implicit, _implicit_back),
+    _DoubledOscillators(_explicit, _explicit_back),
+)
 (
     (linoss_im, linoss_im_vjp),
     (linoss_im_stateful, linoss_im_stateful_vjp),

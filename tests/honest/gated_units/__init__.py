@@ -13,8 +13,8 @@ from refssm.conformance.planted.gated_units.forms import (
     shaped,
     starts_back,
 )
-from refssm.gated_units.min_gru import MINIMAL_GATED
-from refssm.gated_units.rg_lru import REAL_GATED
+from refssm.gated_units.minimal_gated import MINIMAL_GATED
+from refssm.gated_units.real_gated import REAL_GATED
 
 WAYS = {  # a way to scan, with gates of RG-LRU and of minGRU
     "in_turn": (programs.by_steps, programs.factored, programs.by_exponentials),

@@ -17,6 +17,7 @@ from refssm._declaration.adapted import through
 from refssm._declaration.arguments import several
 from refssm._declaration.recurrence import Recurrence
 from refssm.conformance.gauges.cumulated.gated_linear import GatedLinear
+from refssm.conformance.gauges.cumulated.gated_units import MinimalGated, RealGated
 from refssm.conformance.gauges.cumulated.mamba2 import Mamba2Scans
 from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
@@ -24,6 +25,8 @@ from refssm.conformance.gauges.cumulated.ssd import Dual
 from refssm.conformance.gauges.cumulated.sums import CUMULATED, OF_TERMS, Way
 from refssm.conformance.gauges.cumulated.transforms import Transformed
 from refssm.conformance.gauges.gauge import Cumulated, Gauges, TrackedCall
+from refssm.gated_units.minimal_gated import MINIMAL_GATED
+from refssm.gated_units.real_gated import REAL_GATED, UNSCALED_START
 from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
 from refssm.linear_attention.gated_linear import GATED_LINEAR
 from refssm.scan.linear import LINEAR
@@ -33,7 +36,10 @@ from refssm.ssd.chunked import CHUNKED
 from refssm.ssd.mamba2 import MAMBA2
 from refssm.ssd.recurrent import SSD
 
-RECURRENCES = (LINEAR, SELECTIVE, MAMBA, SSD, CHUNKED, MAMBA2, GATED_LINEAR, GATED_LINEAR_CHUNKED)
+RECURRENCES = (
+    LINEAR, SELECTIVE, MAMBA, SSD, CHUNKED, MAMBA2, GATED_LINEAR, GATED_LINEAR_CHUNKED, REAL_GATED,
+    UNSCALED_START, MINIMAL_GATED,
+)  # fmt: skip
 _SCANS = ("linear_scan", "linear_scan_from", "linear_scan_packed")
 _VARYING = ("diagonal_ssm_varying", "diagonal_ssm_varying_stateful")
 _SELECTIVE = tuple(
@@ -88,6 +94,7 @@ def _whole_rows(way: Way) -> dict[str, Form]:
         **{f"ssd_chunked{of}": _without_chunk(form) for of, form in duals.items()},
         **{f"gated_linear_recurrence{of}": form for of, form in keyed.items()},
         **{f"gated_linear_recurrence_chunked{of}": _without_chunk(f) for of, f in keyed.items()},
+        **_of_units(way),
         **{f"mamba2_scan{of}": form for of, form in _of_states(Mamba2Scans(way)).items()},
         "short_convolution": _form(Transformed(), "plain"),
         "short_convolution_stateful": _form(Transformed(), "stateful"),
@@ -100,6 +107,24 @@ def _of_states(family) -> dict[str, Form]:
     """The forms from rest, from a state and packed, by the ends of their names."""
     names = {"": "whole", "_stateful": "stateful", "_packed": "packed"}
     return {of: _form(family, name) for of, name in names.items()}
+
+
+def _of_units(way: Way) -> dict[str, Form]:
+    """Those of gated units, whose forms from a state return all states."""
+    families = {
+        "rg_lru": RealGated(way),
+        "rg_lru_unscaled_start": RealGated(way, unscaled=True),
+        "min_gru": MinimalGated(way),
+    }
+    found = {
+        f"{name}{of.replace('stateful', 'from')}": form
+        for name, family in families.items()
+        for of, form in _of_states(family).items()
+    }
+    found.pop(
+        "rg_lru_unscaled_start_from"
+    )  # that is `rg_lru_from`
+    return found
 
 
 def _form(family, name: str) -> Form:

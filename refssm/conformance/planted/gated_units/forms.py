@@ -11,8 +11,8 @@ import numpy as np
 
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast
-from refssm.gated_units.min_gru import MINIMAL_GATED
-from refssm.gated_units.rg_lru import REAL_GATED, UNSCALED_START
+from refssm.gated_units.minimal_gated import MINIMAL_GATED
+from refssm.gated_units.real_gated import REAL_GATED, UNSCALED_START
 
 FORMS = ("", "_from", "_packed", "_packed_from")
 REAL, MINIMAL = REAL_GATED.operators, MINIMAL_GATED.operators

@@ -1,8 +1,8 @@
-"""Numba mirrors of refssm.gated_units.rg_lru: gates and scan in one pass, one kernel a direction.
+"""Numba mirrors of refssm.gated_units.real_gated: gates and scan in one pass.
 
-`rate` is −8 softplus(a_param), worked out once. Where a sequence begins, at a reset, the state
-before is not read; with a `share` of 1 its input has no root, as in `rg_lru_unscaled_start`, with 0
-it has. A single step is a scan of length 1.
+One kernel for each direction. `rate` is −8 softplus(a_param), worked out once. Where a sequence
+begins, at a reset, the state before is not read; with a `share` of 1 its input has no root, as in
+`rg_lru_unscaled_start`, with 0 it has. A single step is a scan of length 1.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
@@ -12,7 +12,7 @@ import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.activations import sigmoid, softplus
-from refssm.gated_units.rg_lru import REAL_GATED, UNSCALED_START
+from refssm.gated_units.real_gated import REAL_GATED, UNSCALED_START
 from refssm.jit._compiling.gufunc import gufunc, started
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
@@ -111,9 +111,7 @@ def _back(dx, u, r, i, rate, before, begins, share, carried, du, dr, di, drate):
         _turn_back_at_start(dx, u, r, i, rate, carried, du, dr, di, drate)
 
 
-@gufunc(
-    "(l,n),(l,n),(l,n),(l,n),(n),(n),(m),(l)->(l,n),(l,n),(l,n),(n),(n)", flag=7, kinds=REAL
-)
+@gufunc("(l,n),(l,n),(l,n),(l,n),(n),(n),(m),(l)->(l,n),(l,n),(l,n),(n),(n)", flag=7, kinds=REAL)
 def scan_back(dx, u, r, i, rate, x0, share, resets, du, dr, di, drate, dx0):
     """Gradients for u, r, i, the rate and x0; states of one block of steps at a time."""
     (l, n), kind = u.shape, u.dtype

@@ -1,7 +1,7 @@
-"""Numba mirrors of refssm.gated_units.min_gru: gates and scan in one pass, one kernel a direction.
+"""Numba mirrors of refssm.gated_units.minimal_gated: gates and scan in one pass.
 
-Where a sequence begins, at a reset, the state before is not read. A single step is a scan of
-length 1.
+One kernel for each direction. Where a sequence begins, at a reset, the state before is not read. A
+single step is a scan of length 1.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
@@ -10,7 +10,7 @@ length 1.
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each
-from refssm.gated_units.min_gru import MINIMAL_GATED
+from refssm.gated_units.minimal_gated import MINIMAL_GATED
 from refssm.jit._compiling.gufunc import gufunc, started
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part

@@ -16,12 +16,12 @@ from refssm.domains import candidates, real_states, update_logits
 from refssm.scan.linear import LINEAR, MARKS
 
 
-def _positive(h):
+def positive(h):
     """g(h) = h + ½ if h ≥ 0, else σ(h)."""
     return np.where(h >= 0, h + 0.5, sigmoid(h))
 
 
-def _positive_vjp(dg, h):
+def positive_vjp(dg, h):
     """dg if h ≥ 0, else dg σ(h) σ(−h)."""
     return np.where(h >= 0, dg, sigmoid_vjp(dg, h))
 
@@ -36,7 +36,7 @@ def min_gru_step(k, h, x):
     >>> refssm.min_gru_step([0.0], [1.5], [4.0])
     array([3.])
     """
-    return sigmoid(-k) * x + sigmoid(k) * _positive(h)
+    return sigmoid(-k) * x + sigmoid(k) * positive(h)
 
 
 def min_gru_step_vjp(dx_next, k, h, x):
@@ -52,19 +52,19 @@ def min_gru_step_vjp(dx_next, k, h, x):
 def _of_gates(da, db, k, h):
     """The cotangents of k and h from those of 1 − z and z g(h), at full shape."""
     z = sigmoid(k)
-    return z * sigmoid(-k) * (_positive(h) * db - da), _positive_vjp(z * db, h)
+    return z * sigmoid(-k) * (positive(h) * db - da), positive_vjp(z * db, h)
 
 
 def _run(arguments, x0, resets):
     """All states."""
     k, h = arguments
-    return LINEAR.run((sigmoid(-k), sigmoid(k) * _positive(h)), x0, resets)
+    return LINEAR.run((sigmoid(-k), sigmoid(k) * positive(h)), x0, resets)
 
 
 def _back(cotangents, arguments, x0, resets):
     """Gradients for the arguments and x0."""
     k, h = arguments
-    given = np.broadcast_arrays(sigmoid(-k), sigmoid(k) * _positive(h), cotangents[0])
+    given = np.broadcast_arrays(sigmoid(-k), sigmoid(k) * positive(h), cotangents[0])
     da, db, *dx0 = LINEAR.back(given[2:], given[:2], x0, resets)
     return *unbroadcast_each(_of_gates(da, db, k, h), arguments), *dx0
 
