@@ -121,9 +121,7 @@ def _of_units(way: Way) -> dict[str, Form]:
         for name, family in families.items()
         for of, form in _of_states(family).items()
     }
-    found.pop(
-        "rg_lru_unscaled_start_from"
-    )  # that is `rg_lru_from`
+    found.pop("rg_lru_unscaled_start_from")  # that is `rg_lru_from`
     return found
 
 
