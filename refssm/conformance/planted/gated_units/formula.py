@@ -120,7 +120,7 @@ DECAYS = [
 ]  # fmt: skip
 REAL_BUGS = InEach(in_form)
 REAL_BUGS.plant(*ROOTS, *DECAYS, of=(*REAL[:3], REAL[4]))
-REAL_BUGS.plant(*ROOTS[:5], *DECAYS[:3], *DECAYS[5:8], of=UNSCALED)
+REAL_BUGS.plant(*ROOTS[:6], *DECAYS[:3], *DECAYS[5:8], of=UNSCALED)
 REAL_BUGS.plant(
     ("start_unscaled", "1 in place of √(1 − a²) where a sequence begins, as rg_lru_unscaled_start",
      _started(lambda s, logs: s.i * s.u + 0 * logs)),
