@@ -147,8 +147,8 @@ REAL_GATED = Recurrence(
     citation="de2024griffin, §2.4",
     citation_of_packed="de2024griffin, §2.4",
     tags={
-        "plain": ("RG-LRU from rest with the root at all steps",),
-        "stateful": ("RGLRU with a cache", "RG-LRU", "Griffin"),
+        "plain": ("RG-LRU", "Griffin", "real-gated linear recurrent unit"),
+        "stateful": ("RGLRU with a cache", "RG-LRU from a state"),
         "packed": ("RG-LRU packed with the root at all steps",),
         "packed_stateful": ("RG-LRU varlen initial states",),
         "step": ("RG-LRU decoding", "Griffin one step"),
@@ -223,8 +223,8 @@ UNSCALED_START = Recurrence(
     citation="botev2024recurrentgemma",
     citation_of_packed="botev2024recurrentgemma",
     tags={
-        "plain": ("RGLRU", "RecurrentGemmaRglru", "RecurrentGemma recurrence", "rglru"),
-        "packed": ("RGLRU segment_pos", "RecurrentGemmaRglru position_ids", "RG-LRU packed"),
+        "plain": ("RecurrentGemmaRglru", "RecurrentGemma recurrence", "RGLRU segment_pos"),
+        "packed": ("RecurrentGemmaRglru position_ids", "RecurrentGemma packed documents"),
     },
 )
 RG_LRU_UNSCALED_START, RG_LRU_UNSCALED_START_PACKED = UNSCALED_START.operators
