@@ -7,10 +7,25 @@ and no state from before the beginning of a sequence.
 import numpy as np
 
 from refssm.linoss import IM, IMEX
-from refssm_gpu._algebra.parts import adjoint
-from refssm_gpu._launching.arrays import Array, common, is_complex, namespace, unbroadcast_each
+from refssm_gpu._algebra.parts import adjoint, conj
+from refssm_gpu._launching.arrays import (
+    Array,
+    is_complex,
+    namespace,
+    transposed,
+    unbroadcast_each,
+)
 from refssm_gpu._launching.checked import mirror
-from refssm_gpu.scan.diagonal import mapped, outer
+
+
+def _mapped(M: Array, x: Array) -> Array:
+    """M x_k for every k."""
+    return x @ transposed(M)
+
+
+def _outer(y: Array, x: Array) -> Array:
+    """Σ_k y_k x_kᴴ."""
+    return transposed(y) @ conj(x)
 
 
 def _implicit(A: Array, dt: Array) -> tuple[Array, ...]:
@@ -67,27 +82,27 @@ class _DoubledOscillators:
         """The outputs, and the last state if there is a first one."""
         C, xp = arguments[2], namespace(arguments[4])
         z, y, *_ = self._states(arguments, x0, resets)
-        out = _real(mapped(C, y))
+        out = _real(_mapped(C, y))
         if x0 is None:
             return (out,)
         last = xp.stack([z[..., -1, :], y[..., -1, :]], axis=-2) if z.shape[-2] else x0
-        last = xp.broadcast_to(last, (*out.shape[:-2], *last.shape[-2:])).astype(z.dtype)
-        return out, last.copy()
+        last = xp.broadcast_to(last, (*out.shape[:-2], *last.shape[-2:]))
+        return out, xp.astype(last, z.dtype, copy=True)
 
     def back(self, cotangents, arguments, x0, resets):
         """Gradients for the arguments and x0."""
         A, B, C, dt, u = arguments
         xp = namespace(u)
         z, y, v, rows, start, begins = self._states(arguments, x0, resets)
-        d_y = mapped(adjoint(C), cotangents[0])
-        d_y = xp.broadcast_to(d_y, z.shape).astype(common(d_y, z))
+        d_y = _mapped(adjoint(C), cotangents[0])
+        d_y = xp.astype(xp.broadcast_to(d_y, z.shape), xp.result_type(d_y, z), copy=False)
         of_z, of_y, dx0 = self._cotangents(d_y, cotangents[1:], rows, start, begins)
         before = _before(z, y, start, begins)
         pairs = [(g, x) for g in (of_z, of_y) for x in before] + [(of_z, v), (of_y, v)]
-        d_rows = tuple(xp.sum(_real(g * x.conj()), axis=-2) for g, x in pairs)
+        d_rows = tuple(xp.sum(_real(g * conj(x)), axis=-2) for g, x in pairs)
         dv = rows[4][..., None, :] * of_z + rows[5][..., None, :] * of_y
         dA, ddt = self.rows_back(A, dt, d_rows)
-        gradients = dA, outer(dv, u), outer(cotangents[0], y), ddt, mapped(adjoint(B), dv)
+        gradients = dA, _outer(dv, u), _outer(cotangents[0], y), ddt, _mapped(adjoint(B), dv)
         if x0 is None:
             return unbroadcast_each(gradients, arguments)
         return unbroadcast_each((*gradients, dx0), (*arguments, x0))
@@ -97,7 +112,7 @@ class _DoubledOscillators:
         xp, (a, b, c, d) = namespace(d_y), (x[..., None, :] for x in rows[:4])
         d_z = xp.zeros_like(d_y)
         if dlast:
-            last = dlast[0].astype(common(dlast[0], d_y))
+            last = xp.astype(dlast[0], xp.result_type(dlast[0], d_y), copy=False)
             if not d_y.shape[-2]:
                 return d_z, d_y, last
             d_z = xp.concat([d_z[..., :-1, :], d_z[..., -1:, :] + last[..., :1, :]], axis=-2)
@@ -117,14 +132,15 @@ class _DoubledOscillators:
     def _states(self, arguments, x0, resets):
         """Velocities, positions, B u_k, the six rows, the first state, where sequences begin."""
         A, B, _, dt, u = arguments
-        xp, rows, v = namespace(u), self.rows_of(A, dt), mapped(B, u)
-        kind, l = common(v, rows[0], x0), u.shape[-2]
+        xp, rows, v = namespace(u), self.rows_of(A, dt), _mapped(B, u)
+        kind, l = xp.result_type(v, rows[0], *([] if x0 is None else [x0])), u.shape[-2]
         start = xp.zeros((2, A.shape[-1]), dtype=kind) if x0 is None else x0
         begins = (xp.arange(l) == 0) & (x0 is None)
-        begins = begins if resets is None else begins | (resets != 0)
+        begins = begins if resets is None else begins | xp.astype(resets, xp.bool)
         z, y = rows[4][..., None, :] * v, rows[5][..., None, :] * v
         batch = np.broadcast_shapes(z.shape[:-2], start.shape[:-2], begins.shape[:-1])
-        z, y = (xp.broadcast_to(x, (*batch, *x.shape[-2:])).astype(kind) for x in (z, y))
+        wide = (xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (z, y))
+        z, y = (xp.astype(x, kind, copy=False) for x in wide)
         begins = xp.broadcast_to(begins, (*batch, l))
         if x0 is not None and l:
             a, b, c, d = (x[..., None, :] for x in rows[:4])
@@ -142,7 +158,8 @@ def _before(z: Array, y: Array, start: Array, begins: Array) -> list[Array]:
     xp = namespace(z)
     found = []
     for x, first in ((z, start[..., :1, :]), (y, start[..., 1:, :])):
-        first = xp.broadcast_to(first, (*x.shape[:-2], 1, x.shape[-1])).astype(x.dtype)
+        first = xp.broadcast_to(first, (*x.shape[:-2], 1, x.shape[-1]))
+        first = xp.astype(first, x.dtype, copy=False)
         earlier = xp.concat([first, x], axis=-2)[..., : x.shape[-2], :]
         found.append(xp.where(begins[..., None], xp.zeros_like(earlier), earlier))
     return found
