@@ -55,29 +55,43 @@ def scan(k, h, x0, resets, x):
         copied(x[t], before)
 
 
-@part
-def _turn_back(dx, k, h, before, carried, dk, dh):
-    """Gradients of one step; `carried` has the cotangent of the state after, then before it."""
-    for n in range(dk.size):
-        z, rest = exponential.sigmoid(k[n]), exponential.sigmoid(-k[n])
-        s, closed = exponential.sigmoid(h[n]), exponential.sigmoid(-h[n])
-        g = h[n] + 0.5 if h[n] >= 0 else s
-        slope = 1 if h[n] >= 0 else s * closed
-        e = dx[n] + carried[n]
-        dk[n], dh[n] = z * rest * (g * e - before[n] * e), z * e * slope
-        carried[n] = rest * e
+# Loops that write one row each: of several, LLVM would have to know that none lies in another.
 
 
 @part
-def _turn_back_at_start(dx, k, h, carried, dk, dh):
-    """The same at a reset: the state before has no part in it."""
+def _gates(dx, k, h, carried, z, rest, g, e):
+    """z, 1 − z, g(h) and the cotangent of the state after a step."""
+    for n in range(z.size):
+        z[n] = exponential.sigmoid(k[n])
+    for n in range(z.size):
+        rest[n] = exponential.sigmoid(-k[n])
+    for n in range(z.size):
+        s = exponential.sigmoid(h[n])
+        g[n] = h[n] + 0.5 if h[n] >= 0 else s
+    for n in range(z.size):
+        e[n] = dx[n] + carried[n]
+
+
+@part
+def _turn_back(dx, k, h, before, carries, carried, work, dk, dh):
+    """Gradients of one step; `carried` has the cotangent of the state after, then before it. At a
+    reset the state before has no part in it."""
+    z, rest, g, e = adjacent(work[0]), adjacent(work[1]), adjacent(work[2]), adjacent(work[3])
+    _gates(dx, k, h, carried, z, rest, g, e)
     for n in range(dk.size):
-        z, rest = exponential.sigmoid(k[n]), exponential.sigmoid(-k[n])
-        s, closed = exponential.sigmoid(h[n]), exponential.sigmoid(-h[n])
-        g = h[n] + 0.5 if h[n] >= 0 else s
-        slope = 1 if h[n] >= 0 else s * closed
-        e = dx[n] + carried[n]
-        dk[n], dh[n], carried[n] = z * rest * (g * e), z * e * slope, 0
+        dh[n] = exponential.sigmoid(h[n]) * exponential.sigmoid(-h[n])
+    for n in range(dk.size):
+        dh[n] = z[n] * e[n] * (1 if h[n] >= 0 else dh[n])
+    if carries:
+        for n in range(dk.size):
+            dk[n] = z[n] * rest[n] * (g[n] * e[n] - before[n] * e[n])
+        for n in range(dk.size):
+            carried[n] = rest[n] * e[n]
+    else:
+        for n in range(dk.size):
+            dk[n] = z[n] * rest[n] * (g[n] * e[n])
+        for n in range(dk.size):
+            carried[n] = 0
 
 
 @gufunc("(l,n),(l,n),(l,n),(n),(l)->(l,n),(l,n),(n)", flag=4, kinds=REAL)
@@ -88,7 +102,7 @@ def scan_back(dx, k, h, x0, resets, dk, dh, dx0):
     blocks = (l + steps - 1) // steps
     # x[j] is the state before step j of a block
     starts, x = np.empty((max(blocks, 1), n), kind), np.empty((steps + 1, n), kind)
-    carried = np.zeros(n, kind)
+    carried, work = np.zeros(n, kind), np.empty((4, n), kind)
     copied(x0, starts[0])
     for block in range(blocks - 1):
         copied(starts[block], x[0])
@@ -110,11 +124,8 @@ def scan_back(dx, k, h, x0, resets, dk, dh, dx0):
                 _advance(adjacent(k[t]), adjacent(h[t]), before, after)
         for t in range(end - 1, first - 1, -1):
             of_step = adjacent(dx[t]), adjacent(k[t]), adjacent(h[t])
-            into = carried, adjacent(dk[t]), adjacent(dh[t])
-            if resets[t]:
-                _turn_back_at_start(*of_step, *into)
-            else:
-                _turn_back(*of_step, adjacent(x[t - first]), *into)
+            into = carried, work, adjacent(dk[t]), adjacent(dh[t])
+            _turn_back(*of_step, adjacent(x[t - first]), not resets[t], *into)
     copied(carried, dx0)
 
 

@@ -68,28 +68,51 @@ def scan(u, r, i, rate, x0, share, resets, x):
         copied(x[k], before)
 
 
+# Loops that write one row each: of several, LLVM would have to know that none lies in another.
+
+
 @part
-def _turn_back(dx, u, r, i, rate, before, carried, du, dr, di, drate):
+def _gates(dx, r, rate, carried, a, root, g):
+    """a, √(1 − a²) and the cotangent of the state after a step."""
+    for n in range(a.size):
+        a[n] = exponential.exp(rate[n] * r[n])
+    for n in range(a.size):
+        root[n] = np.sqrt(exponential.complement(2 * (rate[n] * r[n])))
+    for n in range(a.size):
+        g[n] = dx[n] + carried[n]
+
+
+@part
+def _through_decay(u, r, i, rate, a, root, g, carries, before, dlog_a, carried):
+    """The cotangents of log a and of the state before; none of that at a reset."""
+    for n in range(a.size):
+        dlog_a[n] = a[n] * a[n] / root[n] * (i[n] * u[n]) * g[n]
+    if carries:
+        for n in range(a.size):
+            dlog_a[n] = a[n] * (before[n] * g[n]) - dlog_a[n]
+        for n in range(a.size):
+            carried[n] = a[n] * g[n]
+    else:
+        for n in range(a.size):
+            dlog_a[n] = -dlog_a[n]
+        for n in range(a.size):
+            carried[n] = 0
+
+
+@part
+def _turn_back(dx, u, r, i, rate, before, carries, carried, work, du, dr, di, drate):
     """Gradients of one step; `carried` has the cotangent of the state after, then before it."""
+    a, root, g, dlog_a = adjacent(work[0]), adjacent(work[1]), adjacent(work[2]), adjacent(work[3])
+    _gates(dx, r, rate, carried, a, root, g)
     for n in range(du.size):
-        log_a, g = rate[n] * r[n], dx[n] + carried[n]
-        a, root = exponential.exp(log_a), np.sqrt(exponential.complement(2 * log_a))
-        dlog_a = a * (before[n] * g) - a * a / root * (i[n] * u[n]) * g
-        du[n], di[n] = root * i[n] * g, root * u[n] * g
-        dr[n], carried[n] = rate[n] * dlog_a, a * g
-        drate[n] += r[n] * dlog_a
-
-
-@part
-def _turn_back_at_start(dx, u, r, i, rate, carried, du, dr, di, drate):
-    """The same at a reset: the state before has no part in it."""
+        du[n] = root[n] * i[n] * g[n]
     for n in range(du.size):
-        log_a, g = rate[n] * r[n], dx[n] + carried[n]
-        a, root = exponential.exp(log_a), np.sqrt(exponential.complement(2 * log_a))
-        dlog_a = -(a * a / root * (i[n] * u[n]) * g)
-        du[n], di[n] = root * i[n] * g, root * u[n] * g
-        dr[n], carried[n] = rate[n] * dlog_a, 0
-        drate[n] += r[n] * dlog_a
+        di[n] = root[n] * u[n] * g[n]
+    _through_decay(u, r, i, rate, a, root, g, carries, before, dlog_a, carried)
+    for n in range(du.size):
+        dr[n] = rate[n] * dlog_a[n]
+    for n in range(du.size):
+        drate[n] += r[n] * dlog_a[n]
 
 
 @part
@@ -101,14 +124,12 @@ def _turn_back_unscaled(dx, u, i, carried, du, dr, di):
 
 
 @part
-def _back(dx, u, r, i, rate, before, begins, share, carried, du, dr, di, drate):
+def _back(dx, u, r, i, rate, before, begins, share, carried, work, du, dr, di, drate):
     """One step backwards."""
-    if not begins:
-        _turn_back(dx, u, r, i, rate, before, carried, du, dr, di, drate)
-    elif share != 0:
+    if begins and share != 0:
         _turn_back_unscaled(dx, u, i, carried, du, dr, di)
     else:
-        _turn_back_at_start(dx, u, r, i, rate, carried, du, dr, di, drate)
+        _turn_back(dx, u, r, i, rate, before, not begins, carried, work, du, dr, di, drate)
 
 
 @gufunc("(l,n),(l,n),(l,n),(l,n),(n),(n),(m),(l)->(l,n),(l,n),(l,n),(n),(n)", flag=7, kinds=REAL)
@@ -119,7 +140,7 @@ def scan_back(dx, u, r, i, rate, x0, share, resets, du, dr, di, drate, dx0):
     blocks = (l + steps - 1) // steps
     # x[j] is the state before step j of a block
     starts, x = np.empty((max(blocks, 1), n), kind), np.empty((steps + 1, n), kind)
-    carried, sums = np.zeros(n, kind), np.zeros(n, kind)
+    carried, sums, work = np.zeros(n, kind), np.zeros(n, kind), np.empty((4, n), kind)
     copied(x0, starts[0])
     copied(sums, drate)
     for block in range(blocks - 1):
@@ -140,7 +161,7 @@ def scan_back(dx, u, r, i, rate, x0, share, resets, du, dr, di, drate, dx0):
         for k in range(end - 1, first - 1, -1):
             of_step = adjacent(dx[k]), adjacent(u[k]), adjacent(r[k]), adjacent(i[k])
             before = adjacent(x[k - first])
-            given = *of_step, adjacent(rate), before, resets[k], share[0], carried
+            given = *of_step, adjacent(rate), before, resets[k], share[0], carried, work
             _back(*given, adjacent(du[k]), adjacent(dr[k]), adjacent(di[k]), sums)
         for c in range(n):
             drate[c] += sums[c]
