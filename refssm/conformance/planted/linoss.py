@@ -290,14 +290,14 @@ def _planted(recurrence, rows_of, slopes_of, own) -> list:
 def _of_states(recurrence, plantings) -> None:
     """Bugs of first and last states, and of resets."""
     plain, stateful, packed, step = (plantings[op.name] for op in recurrence.operators)
-    for planting, name in ((stateful, "x0"), (step, "x")):
+    for planting, name, check in ((stateful, "x0", "state"), (step, "x", "value")):
         planting.plant(*starts(name, core=2))
         planting.plant(*complex_starts(name), by="value[complex64]")
         planting.plant(("start_swapped", "the state read as (y, z)", {name: _swapped}))
         ending = of_result(lambda y, x: (y, _swapped(x)))
         planting.plant(("last_swapped", "the state returned as (y, z)", ending),
-                       *lasts(core=2), by="state")  # fmt: skip
-        planting.plant(*COMPLEX_LASTS, by="state[complex64]")
+                       *lasts(core=2), by=check)  # fmt: skip
+        planting.plant(*COMPLEX_LASTS, by=f"{check}[complex64]")
         planting.plant(("start_missing", "no gradient of the state", {name: lambda g: 0 * g}),
                        ("last_dropped", "the last state has no gradient",
                         {f"d{planting.op.outputs[1]}": lambda g: 0 * g}),
