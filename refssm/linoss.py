@@ -68,9 +68,7 @@ def rows_of_each(*rows):
 
 def _turned(M, x):
     """M x for each oscillator: M the rows of a matrix, (…, 4 or more, n), x (…, 2, n)."""
-    z, y = x[..., 0, :], x[..., 1, :]
-    first = M[..., 0, :] * z + M[..., 1, :] * y
-    return np.stack([first, M[..., 2, :] * z + M[..., 3, :] * y], axis=-2)
+    return M[..., 0:3:2, :] * x[..., :1, :] + M[..., 1:4:2, :] * x[..., 1:, :]
 
 
 @overridable
@@ -80,12 +78,16 @@ def swung(M, F, x0, resets):
     `M` (…, 4, n) has the rows of a matrix for each oscillator, `F` is (…, l, 2, n), `x0` (…, 2, n).
     """
     batch = np.broadcast_shapes(M.shape[:-2], F.shape[:-3], x0.shape[:-2], resets.shape[:-1])
-    x, state = [np.broadcast_to(F[..., :0, :, :], (*batch, 0, *F.shape[-2:]))], x0
-    for k in range(F.shape[-3]):
-        carried = np.where(resets[..., k, None, None], 0, _turned(M, state))
-        state = np.broadcast_to(carried + F[..., k, :, :], (*batch, *F.shape[-2:]))
-        x.append(state[..., None, :, :])
-    return np.concatenate(x, axis=-3)
+    x = with_batch(F, 3, batch).astype(np.result_type(M, F, x0), copy=False)
+    begins = resets.any(axis=tuple(range(resets.ndim - 1)))  # somewhere in the batch
+    state = x0
+    for k in range(x.shape[-3]):
+        carried = _turned(M, state)
+        x[..., k, :, :] += (
+            np.where(resets[..., k, None, None], 0, carried) if begins[k] else carried
+        )
+        state = x[..., k, :, :]
+    return x
 
 
 def _transposed(M):
