@@ -59,7 +59,7 @@ def test_a_decay_near_one_keeps_the_digits_of_its_root(role):
     # log a = −8 log(1 + e^-14) · 1e-3 = −6.7e-9: in single precision 1 − a·a is 0
     log_a = -8 * np.log1p(np.exp(-14.0)) * np.float32(1e-3).astype(float)
     arrays = [np.array([[v]], np.float32) for v in (1.0, 1e-3, 1.0)]
-    x = refssm.gated_units.RG_LRU.implementation(role)(*arrays, np.float32([-14.0]))
+    x = refssm.gated_units.RG_LRU.implementation(role)(*arrays, np.array([-14.0], np.float32))
     wanted = np.sqrt(-np.expm1(2 * log_a))
     assert abs(x[0, 0] / wanted - 1) < 2**-20
     assert np.sqrt(1 - np.exp(np.float32(log_a)) ** 2) == 0
@@ -133,7 +133,7 @@ def test_g_is_continuous_and_its_slope_at_zero_is_one(role):
 def test_a_closed_gate_leaves_digits_of_the_state(role):
     # 1 − σ(18) is 0 in single precision; σ(−18) is 1.5e-8
     x = MINIMAL_GATED.operators[1].implementation(role)(
-        np.float32([[18.0]]), np.float32([[-80.0]]), np.float32([1000.0])
+        *(np.array(v, np.float32) for v in ([[18.0]], [[-80.0]], [1000.0]))
     )
     assert abs(x[0, 0] / (1000 / (1 + np.exp(18.0))) - 1) < 2**-20
 

@@ -99,10 +99,8 @@ def by_powers(M, F, x0, resets):
 def in_double(M, F, x0, resets):
     """Double precision inside, rounded once."""
     kind = np.result_type(M, F, x0)
-    wide = np.result_type(kind, np.float64)
-    return by_steps(*(a.astype(np.result_type(a, np.float64)) for a in (M, F, x0)), resets).astype(
-        kind if kind != wide else wide
-    )
+    wide = [a.astype(np.result_type(a, np.float64)) for a in (M, F, x0)]
+    return by_steps(wide[0], wide[1], wide[2], resets).astype(kind)
 
 
 def _by_quotients(A, dt):
