@@ -18,10 +18,18 @@ def _decayed(logs, b, x0, resets):
 
 def _sum(logs, b, begun, t, n, x0):
     """Σ_s e^{log a_{s+1} + … + log a_t} b_s, and x0 decayed by all of them."""
-    total = 0 if x0 is None else sum((logs[j][n] for j in range(t + 1)), 0).exp() * x0[n]
+    total = 0 if x0 is None else _decay(logs, n, 0, t) * x0[n]
     for s in range(begun, t):
-        total += sum((logs[j][n] for j in range(s + 2, t + 1)), logs[s + 1][n]).exp() * b[s][n]
+        total += _decay(logs, n, s + 1, t) * b[s][n]
     return total + b[t][n]
+
+
+def _decay(logs, n, first, last):
+    """The product of the decays of these steps."""
+    total = logs[first][n]
+    for j in range(first + 1, last + 1):
+        total += logs[j][n]
+    return total.exp()
 
 
 def _softplus(x):

@@ -10,7 +10,7 @@ def _driven(B, u):
 
 
 def _read(C, y):
-    return [mp.re(mp.fsum(c * v for c, v in zip(row, y, strict=True))) for row in C]
+    return [mp.fsum(c * v for c, v in zip(row, y, strict=True)).real for row in C]
 
 
 def linoss_im_step(A, B, C, dt, u, x):
