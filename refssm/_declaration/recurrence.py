@@ -367,7 +367,7 @@ class Recurrence:
             else:
                 linear.append(f"{arguments},{extras[0].name}")
         others = frozenset() if form == "step" else self.traits
-        if form in ("plain", "stateful"):
+        if form in ("plain", "stateful") and "stateful" in self.tags:
             others = others | {"state"}
         if form == "reversed":
             others = others - {"causal"} | {"anticausal"}
