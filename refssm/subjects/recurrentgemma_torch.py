@@ -99,7 +99,7 @@ def bfloat16_from(a, b, x0):
     return layers.rnn_scan(b, a, none(b), x0.float())[0]
 
 
-class Torch:
+class TorchAfterGates:
     """PyTorch, with gates that are after their logistic function already."""
 
     @staticmethod
@@ -112,7 +112,7 @@ class Torch:
 
 
 FORWARD = inspect.unwrap(layers.RGLRU.forward)
-GLOBALS = {**FORWARD.__globals__, "torch": Torch()}
+GLOBALS = {**FORWARD.__globals__, "torch": TorchAfterGates()}
 UNIT = FunctionType(FORWARD.__code__, GLOBALS, "unit", FORWARD.__defaults__)
 FLOAT32 = {"framework": "torch", "vjp": True, "dtypes": ("float32",)}  # what it accumulates in
 GATES = "b l n, b l n, b l n, n"
