@@ -21,8 +21,8 @@ from refssm._numerics.scales import as_excess, as_scale, in_units, larger_vjp
 from refssm.domains import (
     chunk_sizes,
     denominators,
+    exponential_gates,
     forget_gates,
-    input_gates,
     keys,
     log_scales,
     queries,
@@ -253,7 +253,7 @@ XLSTM = Recurrence(
         "q": queries,
         "k": keys,
         "v": real_signals,
-        "i": input_gates,
+        "i": exponential_gates,
         "log_f": forget_gates,
     },
     batch="b g, b g, b g h, b g h, b g h",

@@ -335,7 +335,7 @@ class Recurrence:
         now = [Extra(part.letter, part.dims, part.batch, part.domain) for part in self.states]
         first = [part._replace(name=f"{part.name}0") for part in now]
         each = [part._replace(dims=f"{COUNT},{part.dims}".rstrip(",")) for part in first]
-        outermost = self.batch.split(",")[0].split()[0]
+        outermost = self.batch.replace(",", " ").split()[0]
         return {
             "stateful": first,
             "packed": [Extra("resets", TIME, outermost, self.marks.resets)],
@@ -393,7 +393,7 @@ class Recurrence:
             else:
                 linear.append(f"{arguments},{extras[0].name}")
         others = frozenset() if form == "step" else self.traits
-        if form in ("plain", "stateful"):
+        if form in ("plain", "stateful") and "stateful" in self.tags:
             others = others | {"state"}
         if form == "reversed":
             others = others - {"causal"} | {"anticausal"}

@@ -1,6 +1,13 @@
 """Domains of the inputs: named maps from the unit square, shared by cases, tests and docs."""
 
 from refssm.domains.domain import DISCRETE, Counts, Domain, Numbers, Static
+from refssm.domains.gates import (
+    candidates,
+    input_gates,
+    rate_logits,
+    recurrence_gates,
+    update_logits,
+)
 from refssm.domains.layers import (
     complex_entries,
     complex_states,
@@ -66,6 +73,12 @@ from refssm.domains.memories import (
     settling_matrices,
 )
 from refssm.domains.norms import channel_groups, features, floors, norm_weights
+from refssm.domains.oscillators import (
+    oscillator_states,
+    oscillator_steps,
+    soft_springs,
+    springs,
+)
 from refssm.domains.recurrences import (
     biases,
     chunk_sizes,
@@ -131,7 +144,7 @@ from refssm.domains.transfers import (
     outer_points,
     ringing_matrices,
 )
-from refssm.domains.xlstm import denominators, forget_gates, input_gates, log_scales
+from refssm.domains.xlstm import denominators, exponential_gates, forget_gates, log_scales
 
 __all__ = [
     "DISCRETE",
@@ -143,6 +156,7 @@ __all__ = [
     "biases",
     "block_counts",
     "block_orders",
+    "candidates",
     "channel_biases",
     "channel_groups",
     "chunk_sizes",
@@ -162,6 +176,7 @@ __all__ = [
     "distinct_modes",
     "even_mode_orders",
     "even_orders",
+    "exponential_gates",
     "exponents",
     "exponents_of_laguerre",
     "fading_rates",
@@ -212,6 +227,8 @@ __all__ = [
     "nodes",
     "norm_weights",
     "orders",
+    "oscillator_states",
+    "oscillator_steps",
     "outer_points",
     "places",
     "poles",
@@ -220,6 +237,7 @@ __all__ = [
     "products_of_keys",
     "projections",
     "queries",
+    "rate_logits",
     "rates",
     "real_matrices",
     "real_projections",
@@ -228,6 +246,7 @@ __all__ = [
     "real_taps",
     "recency_powers",
     "recency_rates",
+    "recurrence_gates",
     "recurrent_weights",
     "resets",
     "residues",
@@ -243,7 +262,9 @@ __all__ = [
     "signals",
     "signed_modes",
     "skips",
+    "soft_springs",
     "solved_matrices",
+    "springs",
     "stable",
     "state_matrices",
     "states",
@@ -255,6 +276,7 @@ __all__ = [
     "taps",
     "transitions",
     "unit_keys",
+    "update_logits",
     "values_of_chunks",
     "warping_steps",
     "waveforms",

@@ -9,7 +9,7 @@ from refssm.domains.linear_attention import log_gates
 
 forget_gates = replace(log_gates, finite=True)  # log_f + m − m' may be ∞ − ∞
 
-input_gates = Domain(
+exponential_gates = Domain(
     summary="logarithms of input gates: 0, ±1, −10 as xLSTM starts, ±15 as it caps, ±85; real",
     maps={
         "zero": lambda a, b: np.zeros_like(a) + 0j,

@@ -211,6 +211,18 @@ CLONES = {
             ("torch", "jax", "flax", "einops", "jaxtyping", "typeguard", "absl", "sentencepiece"),
         ),
         Clone(
+            "lucidrains/minGRU-pytorch",
+            "38b26e119a2e85e70ea53825dc09b91b021afa06",
+            ("mingru_pytorch",),
+            ("torch",),
+        ),
+        Clone(
+            "tk-rusch/linoss",
+            "83e6318469cf9e5f78290ed5f5fe8db7cfb6e667",
+            ("linoss",),
+            ("jax",),
+        ),
+        Clone(
             "TariqAHassan/S4Torch",
             "9c5c72ce3ea84d1450ec11e5ae97bed7085ea3fb",
             ("s4torch",),

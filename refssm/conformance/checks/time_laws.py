@@ -1,11 +1,13 @@
 """Laws of time: outputs for a shorter, changed, divided or delayed input."""
 
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
 
 from refssm._declaration.adapted import adapted, adapters_of
 from refssm._declaration.operator import Operator
+from refssm._declaration.signature import length_of
 from refssm.catalog import from_state, resumed, states_in
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
@@ -135,7 +137,7 @@ def _driving(op: Operator, other: Operator, arrays) -> list[np.ndarray]:
 
 def _at_rest(op: Operator, other: Operator, arrays) -> list[np.ndarray]:
     """Zero states for `other`, with the types of those that it returns."""
-    sizes: dict[str, int] = {}
+    sizes: dict[str, int] = defaultdict(lambda: 1)
     axes = zip(op.batch_axes, op.input_dims, arrays, strict=True)
     for batch, core, a in axes:
         sizes |= {d: n for d, n in zip((*batch, *core), a.shape, strict=True) if d != "1"}
@@ -143,7 +145,7 @@ def _at_rest(op: Operator, other: Operator, arrays) -> list[np.ndarray]:
     single = np.zeros((), np.finfo(np.result_type(*driving)).dtype)
     types = other.output_types(*driving, *[single] * count)
     axes = zip(other.batch_axes[-count:], other.input_dims[-count:], strict=True)
-    shapes = [[sizes.get(d, 1) for d in (*batch, *core)] for batch, core in axes]
+    shapes = [[length_of(d, sizes) for d in (*batch, *core)] for batch, core in axes]
     pairs = zip(shapes, other.state_outputs or (0,), strict=True)  # or the output is the state
     return [np.zeros(shape, types[j]) for shape, j in pairs]
 

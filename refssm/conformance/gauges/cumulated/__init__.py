@@ -17,6 +17,7 @@ from refssm._declaration.adapted import through
 from refssm._declaration.arguments import several
 from refssm._declaration.recurrence import Recurrence
 from refssm.conformance.gauges.cumulated.gated_linear import GatedLinear, ReadingFirst
+from refssm.conformance.gauges.cumulated.gated_units import MinimalGated, RealGated
 from refssm.conformance.gauges.cumulated.mamba2 import Mamba2Scans
 from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
@@ -25,6 +26,8 @@ from refssm.conformance.gauges.cumulated.sums import CUMULATED, OF_TERMS, Way
 from refssm.conformance.gauges.cumulated.transforms import Transformed
 from refssm.conformance.gauges.cumulated.xlstm import Mlstm
 from refssm.conformance.gauges.gauge import Cumulated, Gauges, TrackedCall
+from refssm.gated_units.minimal_gated import MINIMAL_GATED
+from refssm.gated_units.real_gated import REAL_GATED, UNSCALED_START
 from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
 from refssm.linear_attention.gated_linear import GATED_LINEAR
 from refssm.linear_attention.rwkv6 import RWKV6_RECURRENCE
@@ -48,6 +51,9 @@ RECURRENCES = (
     GATED_LINEAR_CHUNKED,
     RWKV6_RECURRENCE,
     RWKV6_BY_CHUNKS,
+    REAL_GATED,
+    UNSCALED_START,
+    MINIMAL_GATED,
     XLSTM,
     XLSTM_CHUNKED,
 )
@@ -114,6 +120,7 @@ def _whole_rows(way: Way) -> dict[str, Form]:
         **{f"gated_linear_recurrence_chunked{of}": _without_chunk(f) for of, f in keyed.items()},
         **{f"rwkv6{of}": form for of, form in first.items()},
         **{f"rwkv6_chunked{of}": _without_chunk(form) for of, form in first.items()},
+        **_of_units(way),
         **{f"mamba2_scan{of}": form for of, form in _of_states(Mamba2Scans(way)).items()},
         **{f"mlstm{of}": form for of, form in gated.items()},
         **{f"mlstm_chunked{of}": form for of, form in gated.items()},
@@ -128,6 +135,22 @@ def _of_states(family) -> dict[str, Form]:
     """The forms from rest, from a state and packed, by the ends of their names."""
     names = {"": "whole", "_stateful": "stateful", "_packed": "packed"}
     return {of: _form(family, name) for of, name in names.items()}
+
+
+def _of_units(way: Way) -> dict[str, Form]:
+    """Those of gated units, whose forms from a state return all states."""
+    families = {
+        "rg_lru": RealGated(way),
+        "rg_lru_unscaled_start": RealGated(way, unscaled=True),
+        "min_gru": MinimalGated(way),
+    }
+    found = {
+        f"{name}{of.replace('stateful', 'from')}": form
+        for name, family in families.items()
+        for of, form in _of_states(family).items()
+    }
+    found.pop("rg_lru_unscaled_start_from")  # that is `rg_lru_from`
+    return found
 
 
 def _form(family, name: str) -> Form:
