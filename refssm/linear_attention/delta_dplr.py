@@ -3,7 +3,7 @@
     S_t = diag(e^{log_g_t}) S_{t-1} + b_t (a_tᵀ S_{t-1}) + k_t v_tᵀ,    y_t = S_tᵀ q_t
 
 The transition is a diagonal plus a low-rank matrix, here of rank 1. One head of RWKV-7
-[peng2025rwkv7, §4.1] is a = −κ̂ and b = κ̂ ∘ η, with a key κ̂ of norm 1 and rates η of each key between
+[peng2025rwkv7, Eq. 17] is a = −κ̂ and b = κ̂ ∘ η, with a key κ̂ of norm 1 and rates η of each key between
 0 and 1: what the state recalls for κ̂ is taken away in part. a reads the state before it decays.
 With a = −e^{log_g} ∘ k and b = β k it is `kimi_delta_rule` whose values are β v, with b = 0
 `gated_linear_recurrence`. First one step, as in decoding; the other forms follow from it.
@@ -48,7 +48,7 @@ def delta_dplr_step(q, k, v, log_g, a, b, S):
     """S ← diag(e^{log_g}) S + b (aᵀ S) + k vᵀ,  y = Sᵀ q: one step, and the next state.
 
     Signature ``(n),(n),(p),(n),(n),(n),(n,p)->(p),(n,p)``: as one step of `delta_dplr_stateful`;
-    types, units and errors are the same. Source: [peng2025rwkv7, §4.1].
+    types, units and errors are the same. Source: [peng2025rwkv7, Eq. 17].
 
     >>> import refssm
     >>> refssm.delta_dplr_step([2.0], [1.0], [1.0], [0.0], [-1.0], [0.5], [[4.0]])
@@ -110,7 +110,7 @@ DELTA_DPLR_RULE = Recurrence(
     have none, `y` those of q·k·v.
 
     Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
-    without warnings. Source: [peng2025rwkv7, §4.1].
+    without warnings. Source: [peng2025rwkv7, Eq. 17].
     """,
     vjp_doc="""G_t = q_t dy_tᵀ + (diag(e^{log_g_{t+1}}) + a_{t+1} b_{t+1}ᵀ) G_{t+1};  with z_t =
     S_{t-1}ᵀ a_t and w_t = G_tᵀ b_t:  dq_t = S_t dy_t,  dk_t = G_t v_t,  dv_t = G_tᵀ k_t,
@@ -145,8 +145,8 @@ DELTA_DPLR_RULE = Recurrence(
         array([4., 3.])
         """,
     },
-    citation="peng2025rwkv7, §4.1",
-    citation_of_packed="peng2025rwkv7, §4.1",
+    citation="peng2025rwkv7, Eq. 17",
+    citation_of_packed="peng2025rwkv7, Eq. 17",
     tags={
         "plain": ("RWKV-7", "generalised delta rule", "dplr_recurrence", "fused_recurrent_rwkv7"),
         "stateful": ("RWKV-7 output_final_state", "RWKV-7 prefill", "ggml_rwkv_wkv7"),

@@ -1,0 +1,158 @@
+"""Numba mirrors of refssm.linear_attention.delta_dplr: one kernel for each direction.
+
+One pass over the state for each step: it writes the state, reads it for q, and for a of the step behind.
+Gradients go block by block of √l steps, from the last to the first [chen2016training].
+"""
+
+# pyright: reportCallIssue=false
+# (a gufunc allocates its outputs; pyright does not know that)
+
+import numpy as np
+
+from refssm._numerics.broadcasting import unbroadcast_each
+from refssm.jit._compiling.gufunc import blocks, gufunc, joined
+from refssm.jit._compiling.mirror import mirror
+from refssm.linear_attention.delta_dplr import DELTA_DPLR_RULE
+from refssm.scan.blocks import no_resets
+
+KINDS = ("f4", "f8")
+
+
+@gufunc(
+    "(l,n),(l,n),(l,p),(l,n),(l,n),(l,n),(n,p),(l)->(l,p),(n,p)",
+    flag=7,
+    kinds=KINDS,
+)
+def dplr_scan(q, k, v, log_g, a, b, S0, resets, y, S):
+    """S_t = diag(e^{log_g_t}) S_{t-1} + b_t z_tᵀ + k_t v_tᵀ with z_t = S_{t-1}ᵀ a_t, from zero at a
+    reset;  y_t = S_tᵀ q_t."""
+    (length, size), width = q.shape, v.shape[1]
+    z, read, total = np.zeros(width, q.dtype), np.zeros(width, q.dtype), np.zeros(width, q.dtype)
+    for n in range(size):
+        for p in range(width):
+            S[n, p] = S0[n, p]
+            if length:
+                read[p] += S[n, p] * a[0, n]
+    for t in range(length):
+        begins, later = resets[t], min(t + 1, length - 1)
+        for p in range(width):
+            z[p] = 0 if begins else read[p]
+            read[p] = 0
+            total[p] = 0
+        for n in range(size):
+            if begins:  # selected: NaN and infinity do not pass
+                for p in range(width):
+                    S[n, p] = k[t, n] * v[t, p]
+            else:
+                gate = np.exp(log_g[t, n])
+                for p in range(width):
+                    S[n, p] = gate * S[n, p] + b[t, n] * z[p] + k[t, n] * v[t, p]
+            for p in range(width):
+                total[p] += S[n, p] * q[t, n]
+                read[p] += S[n, p] * a[later, n]
+        for p in range(width):
+            y[t, p] = total[p]
+
+
+@gufunc(
+    "(l,p),(n,p),(l,n),(l,n),(l,p),(l,n),(l,n),(l,n),(n,p),(l)"
+    "->(l,n),(l,n),(l,p),(l,n),(l,n),(l,n),(n,p)",
+    flag=9,
+    kinds=KINDS,
+)
+def dplr_back(dy, dS, q, k, v, log_g, a, b, S0, resets, dq, dk, dv, dlog_g, da, db, G):
+    """Gradients of a block, with w = Gᵀ b:  G_t = q_t dy_tᵀ + e^{log_g_{t+1}} G_{t+1} + a_{t+1} w_{t+1}ᵀ;
+    at the end dS0."""
+    (length, size), width = q.shape, v.shape[1]
+    S, z = np.empty((length + 1, size, width), q.dtype), np.zeros((length, width), q.dtype)
+    w = np.empty(width, q.dtype)
+    for n in range(size):
+        for p in range(width):
+            G[n, p], S[0, n, p] = dS[n, p], S0[n, p]
+    for t in range(length):
+        for n in range(size):
+            for p in range(width):
+                if resets[t]:
+                    S[t, n, p] = 0  # no query reads the state before it from here on
+                z[t, p] += S[t, n, p] * a[t, n]
+        for n in range(size):
+            gate = np.exp(log_g[t, n])
+            for p in range(width):
+                kept = q.dtype.type(0) if resets[t] else gate * S[t, n, p]
+                S[t + 1, n, p] = kept + b[t, n] * z[t, p] + k[t, n] * v[t, p]
+        for n in range(size):
+            by_q = q.dtype.type(0)
+            for p in range(width):
+                by_q += S[t + 1, n, p] * dy[t, p]
+            dq[t, n] = by_q
+    for t in range(length - 1, -1, -1):
+        for p in range(width):
+            w[p], dv[t, p] = 0, 0
+        for n in range(size):
+            for p in range(width):
+                G[n, p] += q[t, n] * dy[t, p]
+                w[p] += G[n, p] * b[t, n]
+                dv[t, p] += G[n, p] * k[t, n]
+        for n in range(size):
+            gate = np.exp(log_g[t, n])
+            by_k, by_g = q.dtype.type(0), q.dtype.type(0)
+            by_a, by_b = q.dtype.type(0), q.dtype.type(0)
+            for p in range(width):
+                by_k += G[n, p] * v[t, p]
+                by_g += gate * S[t, n, p] * G[n, p]
+                by_a += S[t, n, p] * w[p]
+                by_b += G[n, p] * z[t, p]
+            dk[t, n], dlog_g[t, n], da[t, n], db[t, n] = by_k, by_g, by_a, by_b
+            if resets[t]:
+                dlog_g[t, n] = 0
+                for p in range(width):
+                    G[n, p] = 0
+            else:
+                for p in range(width):
+                    G[n, p] = gate * G[n, p] + a[t, n] * w[p]
+
+
+def run(arguments, S0, resets):
+    """All outputs, and the last state."""
+    given, S0, resets = _completed(arguments, S0, resets)
+    kind = np.result_type(*arguments, S0)
+    y, S = dplr_scan(*given, S0, resets)
+    of_state = np.result_type(*arguments[1:], S0)  # q does not enter the state
+    return y.astype(kind, copy=False), S.astype(of_state, copy=False)
+
+
+def back(cotangents, arguments, S0, resets):
+    """Gradients for the arguments and S0."""
+    given, start, begun = _completed(arguments, S0, resets)
+    dy, dS = (*cotangents, np.zeros_like(start))[:2]
+
+    def cut(w):
+        return [x[..., w, :] for x in given]
+
+    def after(w, S):
+        return dplr_scan(*cut(w), S, begun[..., w])[1]
+
+    pieces = []
+    for w, S in blocks(after, start, dy.shape[-2]):
+        *parts, dS = dplr_back(dy[..., w, :], dS, *cut(w), S, begun[..., w])
+        pieces.append(parts)
+    gradients = (*joined(pieces, -2), dS)
+    return unbroadcast_each(gradients, (*arguments, start if S0 is None else S0))
+
+
+def _completed(arguments, S0, resets):
+    """The kernel's arguments, the first state and the resets."""
+    _, k, v, *_ = arguments
+    rest = np.zeros((k.shape[-1], v.shape[-1]), k.dtype)
+    resets = no_resets(k.shape[-2]) if resets is None else resets
+    return arguments, rest if S0 is None else S0, resets
+
+
+(
+    (delta_dplr, delta_dplr_vjp),
+    (delta_dplr_stateful, delta_dplr_stateful_vjp),
+    (delta_dplr_packed, delta_dplr_packed_vjp),
+    (delta_dplr_packed_stateful, delta_dplr_packed_stateful_vjp),
+    (delta_dplr_states, delta_dplr_states_vjp),
+    (delta_dplr_step, delta_dplr_step_vjp),
+) = DELTA_DPLR_RULE.mirrors(run, back, mirror)
