@@ -3,8 +3,8 @@
     S_t = M_t S_{t-1} + β_t k_t v_tᵀ,    y_t = S_tᵀ q_t
 
 Read `gated_linear` (M is a diagonal matrix of gates), `delta` (M = I − β k kᵀ), then `gated_delta`
-and `kimi`, which have both, and `delta_dplr`, which is RWKV-7; `chunked` has the same four by chunks, `stages` and `stages_keyed` what
-a chunk is made of, `gates` what makes log_g and β.
+and `kimi`, which have both, and `delta_dplr`, which is RWKV-7; `chunked` has the first four by
+chunks, `stages` and `stages_keyed` what a chunk is made of, `gates` what makes log_g and β.
 The tests check that each agrees with the others where they are equal.
 """
 

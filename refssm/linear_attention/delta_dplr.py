@@ -3,9 +3,9 @@
     S_t = diag(e^{log_g_t}) S_{t-1} + b_t (a_tᵀ S_{t-1}) + k_t v_tᵀ,    y_t = S_tᵀ q_t
 
 The transition is a diagonal plus a low-rank matrix, here of rank 1. One head of RWKV-7
-[peng2025rwkv7, Eq. 17] is a = −κ̂ and b = κ̂ ∘ η, with a key κ̂ of norm 1 and rates η of each key between
-0 and 1: what the state recalls for κ̂ is taken away in part. a reads the state before it decays.
-With a = −e^{log_g} ∘ k and b = β k it is `kimi_delta_rule` whose values are β v, with b = 0
+[peng2025rwkv7, Eq. 17] is a = −κ̂ and b = κ̂ ∘ η, with a key κ̂ of norm 1 and rates η of each key
+between 0 and 1: what the state recalls for κ̂ is taken away in part. a reads the state before it
+decays. With a = −e^{log_g} ∘ k, b = β k and keys β k it is `kimi_delta_rule`, with b = 0
 `gated_linear_recurrence`. First one step, as in decoding; the other forms follow from it.
 """
 
@@ -98,16 +98,16 @@ DELTA_DPLR_RULE = Recurrence(
     marks=MARKS,
     linear=("v", "k", "q->y"),
     contract=COLUMNS,
-    doc="""y_t = S_tᵀ q_t,  S_t = diag(e^{log_g_t}) S_{t-1} + b_t (a_tᵀ S_{t-1}) + k_t v_tᵀ from rest.
+    doc="""y_t = S_tᵀ q_t,  S_t = e^{log_g_t} ∘ S_{t-1} + b_t (a_tᵀ S_{t-1}) + k_t v_tᵀ from rest.
 
     Signature ``(l,n),(l,n),(l,p),(l,n),(l,n),(l,n)->(l,p)``: `q` the queries of one head, scaled
-    before, `k` its keys, `v` its values, `log_g` the natural logarithms of its gates, at most 0, one
-    for each key, `a` what reads the state before it decays, `b` where that is added; `l` time, `n`
-    keys, `p` values; leading axes broadcast: heads of a group are a leading axis, which has length 1
-    in shared `q` and `k`. Head h of H belongs to group h // (H/G): neighbours share. RWKV-7 is
-    a = −κ̂ and b = κ̂ ∘ η with ‖κ̂‖ = 1 and 0 ≤ η ≤ 1. Any of float32, float64 and longdouble; the
-    result has their ``np.result_type``. Nothing is normalised or clipped. Units: `log_g` and a ∘ b
-    have none, `y` those of q·k·v.
+    before, `k` its keys, `v` its values, `log_g` the natural logarithms of its gates, at most 0,
+    one for each key, `a` what reads the state before it decays, `b` where that is added; `l` time,
+    `n` keys, `p` values; leading axes broadcast: heads of a group are a leading axis, which has
+    length 1 in shared `q` and `k`. Head h of H belongs to group h // (H/G): neighbours share.
+    RWKV-7 is a = −κ̂ and b = κ̂ ∘ η with ‖κ̂‖ = 1 and 0 ≤ η ≤ 1. Any of float32, float64 and
+    longdouble; the result has their ``np.result_type``. Nothing is normalised or clipped. Units:
+    `log_g` and a ∘ b have none, `y` those of q·k·v.
 
     Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
     without warnings. Source: [peng2025rwkv7, Eq. 17].

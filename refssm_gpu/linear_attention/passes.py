@@ -139,6 +139,7 @@ def scan_back(dy: Array, dlast: Array | None, given: Mapping[str, Any]) -> dict[
 
 
 def cut(x, w: slice, rank: int):
+    """Some steps of an argument, which may be absent."""
     return x if x is None else x[..., w, :] if rank == 2 else x[..., w]
 
 

@@ -15,7 +15,8 @@ from refssm.conformance.number_types import NumberType
 def following(leader, factors, kind: NumberType, *, entry_by_entry: bool = False) -> np.ndarray:
     """Each column of `leader` times the first entry of the same column of `factors`, rounded.
 
-    Or each entry times its own factor. Where `factors` lacks a batch axis of `leader`, the first member of that axis is used.
+    Or each entry times its own factor. Where `factors` lacks a batch axis of `leader`, the first
+    member of that axis is used.
     """
     if entry_by_entry:
         return kind.rounded(leader.astype(np.float64) * factors, real=True)

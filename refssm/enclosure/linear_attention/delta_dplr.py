@@ -1,6 +1,7 @@
 """Enclosures for refssm.linear_attention.delta_dplr: a query goes back through the steps.
 
-    y_i = Σ_{j≤i} (w_j · k_j) v_j + S0ᵀ w_{−1},    w_i = q_i,  w_{j−1} = e^{log_g_j} ∘ w_j + (w_j · b_j) a_j
+    y_i = Σ_{j≤i} (w_j · k_j) v_j + S0ᵀ w_{−1},
+    w_i = q_i,  w_{j−1} = e^{log_g_j} ∘ w_j + (w_j · b_j) a_j
 
 The last state is what unit queries read from it.
 """

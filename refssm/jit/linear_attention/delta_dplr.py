@@ -1,7 +1,7 @@
 """Numba mirrors of refssm.linear_attention.delta_dplr: one kernel for each direction.
 
-One pass over the state for each step: it writes the state, reads it for q, and for a of the step behind.
-Gradients go block by block of √l steps, from the last to the first [chen2016training].
+One pass over the state for each step: it writes the state, reads it for q, and for a of the next
+step. Gradients go block by block of √l steps, from the last to the first [chen2016training].
 """
 
 # pyright: reportCallIssue=false
@@ -61,8 +61,8 @@ def dplr_scan(q, k, v, log_g, a, b, S0, resets, y, S):
     kinds=KINDS,
 )
 def dplr_back(dy, dS, q, k, v, log_g, a, b, S0, resets, dq, dk, dv, dlog_g, da, db, G):
-    """Gradients of a block, with w = Gᵀ b:  G_t = q_t dy_tᵀ + e^{log_g_{t+1}} G_{t+1} + a_{t+1} w_{t+1}ᵀ;
-    at the end dS0."""
+    """Gradients of a block, with w = Gᵀ b:  G_t = q_t dy_tᵀ + e^{log_g_{t+1}} G_{t+1} +
+    a_{t+1} w_{t+1}ᵀ; at the end dS0."""
     (length, size), width = q.shape, v.shape[1]
     S, z = np.empty((length + 1, size, width), q.dtype), np.zeros((length, width), q.dtype)
     w = np.empty(width, q.dtype)

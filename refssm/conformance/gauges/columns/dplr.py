@@ -1,9 +1,9 @@
 """The bounds of COLUMNS for S ← diag(e^g) S + b (aᵀ S) + k vᵀ, by ellipsoids (`ellipsoids.py`).
 
-What is said in `steps.py` holds, but for the error of a column: it is in an ellipsoid, which is moved
-by M and grows by the roundings of each step, entry by entry. The root of its trace bounds the 2-norm.
-Cotangents obey the same with Mᵀ = diag(e^g) + a bᵀ. No program exchanges rows here: in the system of a
-chunk, I − A, entries are |a_i · b_j| ≤ 1.
+What is said in `steps.py` holds, but for the error of a column: it is in an ellipsoid, which is
+moved by M and grows by the roundings of each step, entry by entry. The root of its trace bounds the
+2-norm. Cotangents obey the same with Mᵀ = diag(e^g) + a bᵀ. No program exchanges rows here: in the
+system of a chunk, I − A, entries are |a_i · b_j| ≤ 1.
 """
 
 from typing import Any, NamedTuple
@@ -120,7 +120,7 @@ class LowRankColumns(Columns):
     def _passed(self, terms, errors, by_sums, now, resets):
         """The state after some steps with its ellipsoids, and what a reverse pass needs."""
         S, of_S = now
-        before, z, moved, Z, S = self._states(terms, S, resets)
+        before, z, Z, S = self._states(terms, S, resets)
         own = self._product(terms.a, 0, errors.a, before, 0 * z)
         made = self._of_step((Z, errors.log_g), (terms.b, errors.b, z, own), S)
         made = made + self._of_outer(terms.k, errors.k, terms.v, errors.v)
@@ -134,7 +134,7 @@ class LowRankColumns(Columns):
         return (S[..., -1, :, :], of_S), kept
 
     def _states(self, terms, S, resets):
-        """S_{t−1}, what a reads there, what b adds of it, diag(e^{log_g}) S_{t−1} and S_t."""
+        """S_{t−1}, what a reads there, diag(e^{log_g}) S_{t−1} and S_t."""
         gates, found = np.exp(terms.log_g), []
         for t in range(terms.k.shape[-2]):
             before = np.where(resets[..., t, None, None], 0, S)
@@ -142,8 +142,8 @@ class LowRankColumns(Columns):
             moved = terms.b[..., t, :, None] * z[..., None, :]
             Z = gates[..., t, :, None] * before
             S = Z + moved + terms.k[..., t, :, None] * terms.v[..., t, None, :]
-            found.append((before, z, moved, Z, S))
-        steps = zip(zip(*found, strict=True), (-3, -2, -3, -3, -3), strict=True)
+            found.append((before, z, Z, S))
+        steps = zip(zip(*found, strict=True), (-3, -2, -3, -3), strict=True)
         return [np.stack(parts, axis=axis) for parts, axis in steps]
 
     def _carried(self, run, now: Ellipsoids):

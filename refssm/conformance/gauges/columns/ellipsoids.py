@@ -1,15 +1,16 @@
 """Ellipsoids that hold the error of a column, carried through a product of matrices.
 
-A bound e ← ‖M‖₂ e + r multiplies norms. Where M = diag(e^g) + b aᵀ with a = −κ̂, b = κ̂ ∘ η, that product
-grows (‖M‖₂ up to 2/√3: 10²² and more in 1024 steps), while the product of the matrices does not (its
-norm was at most 4.1 in all draws). So the bound keeps the shape of the set that errors are in:
+A bound e ← ‖M‖₂ e + r multiplies norms. Where M = diag(e^g) + b aᵀ with a = −κ̂, b = κ̂ ∘ η, that
+product grows (‖M‖₂ up to 2/√3: 10²² and more in 1024 steps), while the product of the matrices does
+not (its norm was at most 4.1 in all draws). So the bound keeps the shape of the set that errors are
+in:
 
     x ∈ E(P), that is xᵀ P⁻¹ x ≤ 1   ⟹   M x ∈ E(M P Mᵀ),
     roundings |ρ_n| ≤ r_n             ⟹   ρ ∈ E(R diag(r)) with R = Σ r_n,
     x ∈ E(P), ρ ∈ E(Q)                ⟹   x + ρ ∈ E((1 + 1/α) P + (1 + α) Q) for each α > 0.
 
-With α = √(tr P/tr Q) the root of the trace, which bounds ‖x‖₂, of the sum is the sum of both roots. Here
-P = e² × a shape of trace 1, so that nothing is squared that may be small or large.
+The root of the trace bounds ‖x‖₂. With α = √(tr P/tr Q) that of the sum is the sum of both roots.
+Here P = e² × a shape of trace 1, so that nothing is squared that may be small or large.
 """
 
 from typing import Any, NamedTuple

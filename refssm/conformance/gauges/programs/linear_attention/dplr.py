@@ -1,9 +1,9 @@
 """Programs of the rule with a low-rank transition: by steps, in chunks, in blocks, doubled.
 
-States and their cotangents are runs of one kind, X_t = diag(e^{g_t}) X_{t−1} + w_t (r_tᵀ X_{t−1}) +
-x_t y_tᵀ. States read with a and write with b. Cotangents of the states, G_t = q_t dy_tᵀ + (e^{g_{t+1}} +
-a_{t+1} b_{t+1}ᵀ) G_{t+1}, read with b and write with a, in reverse time. At a reset the gate is −∞
-and nothing is read.
+States and their cotangents are runs of one kind, X_t = diag(e^{g_t}) X_{t−1} + w_t (r_tᵀ X_{t−1})
++ x_t y_tᵀ. States read with a and write with b. Cotangents of the states, G_t = q_t dy_tᵀ +
+(e^{g_{t+1}} + a_{t+1} b_{t+1}ᵀ) G_{t+1}, read with b and write with a, in reverse time. At a reset
+the gate is −∞ and nothing is read.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from refssm.linear_attention.delta_dplr import DELTA_DPLR_RULE
 
 
 class LowRankRun(NamedTuple):
-    """A run: X_t = diag(e^{g_t}) X_{t−1} + write_t (read_tᵀ X_{t−1}) + x_t y_tᵀ; arrays (…, l, …)."""
+    """A run: X_t = e^{g_t} ∘ X_{t−1} + write_t (read_tᵀ X_{t−1}) + x_t y_tᵀ; arrays (…, l, …)."""
 
     g: np.ndarray
     read: np.ndarray
@@ -75,8 +75,8 @@ def in_blocks(run: LowRankRun, X):
 def in_chunks(run: LowRankRun, X):
     """Chunks of 16: what each step reads solves a triangular system, row by row.
 
-    X_i = e^{G_i} X + Σ_{j≤i} e^{G_i − G_j} (x_j y_jᵀ + write_j z_jᵀ) with the sums G of g in the chunk,
-    z_i = X_{i−1}ᵀ read_i.
+    X_i = e^{G_i} X + Σ_{j≤i} e^{G_i − G_j} (x_j y_jᵀ + write_j z_jᵀ) with the sums G of g in the
+    chunk, z_i = X_{i−1}ᵀ read_i.
     """
     found = []
     for start in range(0, run.g.shape[-2], CHUNK):

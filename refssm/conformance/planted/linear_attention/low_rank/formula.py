@@ -65,6 +65,11 @@ def _normalised(x, epsilon=0.0):
     return np.where(size > 0, x / np.where(size > 0, size, 1), x).astype(x.dtype)
 
 
+def _rate(a, b):
+    """η of b = −a ∘ η, 0 where a is 0."""
+    return np.where(a == 0, 0, -b / np.where(a == 0, 1, a)).astype(b.dtype)
+
+
 def _lost_at(size):
     return but_for(carry=lambda S, t: S * (t == 0 or t % size != 0))
 
@@ -110,10 +115,9 @@ MISREAD = [
      lambda right, g: right(g.but(b=0 * g.b))),
     (PLAIN + STEP, "removed_twice", "2 b (aᵀ S)", {"b": lambda b: 2 * b}),
     (PLAIN + STEP, "rate_twice", "κ̂ ∘ η²: the rate multiplied in once more",
-     lambda right, g: right(g.but(b=np.where(g.a == 0, 0, -(g.b**2) / np.where(g.a == 0, 1, g.a))))),
+     lambda right, g: right(g.but(b=g.b * _rate(g.a, g.b)))),
     (PLAIN + STEP, "rate_of_first_key", "one rate for all keys: that of the first",
-     lambda right, g: right(g.but(b=-g.a * np.where(g.a[..., :1] == 0, 0, -g.b[..., :1] / np.where(
-         g.a[..., :1] == 0, 1, g.a[..., :1]))))),
+     lambda right, g: right(g.but(b=-g.a * _rate(g.a, g.b)[..., :1]))),
     (PLAIN + STEP, "key_normalised", "k / ‖k‖", {"k": _normalised}),
     (PLAIN + STEP, "removed_key_normalised", "a / ‖a‖", {"a": _normalised}),
     (PLAIN, "both_normalised", "a and b divided by their norms: the rates lose their size",
@@ -133,7 +137,8 @@ MISREAD = [
     (PLAIN + STEP, "removed_with_k", "k (aᵀ S) for b (aᵀ S)",
      lambda right, g: right(g.but(b=np.broadcast_arrays(g.k, g.b)[0]))),
     (PLAIN + STEP, "delta_rule", "k (v + Sᵀ a)ᵀ: the delta rule of the written key",
-     _updated(lambda now, S, kept, moved, written: kept + outer(now.k, now.v + recalled(S, now.a)))),
+     _updated(lambda now, S, kept, moved, written:
+              kept + outer(now.k, now.v + recalled(S, now.a)))),
     (PLAIN + STEP, "read_by_query", "b (qᵀ S)", _moved(lambda now, S: recalled(S, now.q))),
     (PLAIN, "query_and_key_exchanged", "q and k exchanged",
      lambda right, g: right(g.but(q=g.k, k=g.q))),

@@ -25,9 +25,7 @@ class LowRankGiven(namedtuple("LowRankGiven", (*TIMED, "S0", "resets"))):
 
     def at(self, steps):
         """The same arguments at some steps only."""
-        return LowRankGiven(
-            *(x[..., steps, :] for x in self[:6]), self.S0, self.resets[..., steps]
-        )
+        return LowRankGiven(*(x[..., steps, :] for x in self[:6]), self.S0, self.resets[..., steps])
 
 
 class LowRankStep(SimpleNamespace):
