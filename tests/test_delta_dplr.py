@@ -5,7 +5,7 @@ import pytest
 
 import refssm
 from refssm.conformance.cases.case import Knob, fill
-from refssm.conformance.cases.partners import following, within
+from refssm.conformance.cases.partners import changed_alone, following, within
 from refssm.conformance.gauges.columns import OF, of_columns, of_columns_gradients
 from refssm.conformance.gauges.columns.ellipsoids import balls, boxes
 from refssm.conformance.gauges.gauge import TrackedCall
@@ -265,6 +265,9 @@ def test_what_is_removed_is_at_most_what_is_recalled_in_every_type(kind):
     b = following(a, rates, kind, entry_by_entry=True)
     assert ((a * b <= 0) & (np.abs(b) <= np.abs(a))).all()
     q, k, v, log_g = (x.astype(np.float32) for x in usual(l=50, n=16)[:4])
+    ((name, other),) = changed_alone(PLAIN, [q, k, v, log_g, a, b])
+    assert name == "b"
+    assert within(PLAIN, [q, k, v, log_g, a, other], kind)
     assert within(PLAIN, [q, k, v, log_g, a, b], kind)
     assert not within(PLAIN, [q, k, v, log_g, a, -b], kind)  # it adds
     assert not within(PLAIN, [q, k, v, log_g, a / 2, b], kind)

@@ -111,6 +111,7 @@ CLONES = {
                 "flash_linear_attention",
                 "flash_linear_attention_delta",
                 "flash_linear_attention_delta_kernels",
+                "flash_linear_attention_rwkv7",
             ),
             ("torch", "triton", "einops", "transformers"),
         ),
@@ -154,7 +155,13 @@ CLONES = {
         Clone(
             "ggml-org/ggml",
             "d99724f2b141fed9e1a9f402213506c081433465",
-            ("ggml",),
+            ("ggml", "ggml_rwkv7"),
+        ),
+        Clone(
+            "BlinkDL/RWKV-LM",
+            "524481d5099b38d9bc8ef1e89209161b86c8011b",
+            ("rwkv7",),
+            ("torch",),
         ),
         Clone(
             "vllm-project/vllm",

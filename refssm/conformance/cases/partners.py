@@ -71,3 +71,14 @@ def together(op: Operator) -> Iterable[tuple[str, ...]]:
     for name in op.inputs:
         if name not in followers:
             yield (name, *(other for other, leader in followers.items() if leader == name))
+
+
+def changed_alone(op: Operator, arrays) -> Iterable[tuple[str, np.ndarray]]:
+    """New values of what multiplies another argument entry by entry, beside the old ones of that.
+
+    A number −η of b = −a ∘ η becomes −(1 − η).
+    """
+    named = dict(zip(op.inputs, arrays, strict=True))
+    for name, domain in op.inputs.items():
+        if domain.follows and domain.entry_by_entry:
+            yield name, -(named[domain.follows] + named[name])
