@@ -6,6 +6,7 @@ naive functions, and by `scale` in the kernels: 1/√n here, but 1 in `chunk_rwk
 are cut: the interpreter is slow.
 """
 
+from functools import partial
 from typing import Any
 
 from refssm.adapters import scaled
@@ -24,6 +25,11 @@ KERNEL = "b l g n, b l g n, b l (g h) p" + 3 * ", b l (g h) n"
 FIRST, LAST, STATE = "b (g h) l p", "b l (g h) p", "b (g h) n p"
 
 
+def _of_language(language, name: str, *args, **named):
+    """A function of Triton's language as it is while the interpreter runs."""
+    return getattr(language, name)(*args, **named)
+
+
 def fla(dotted: str):
     """A module of theirs; it stays, because its functions import others when they are called."""
     return module("flash-linear-attention", f"fla.ops.{dotted}", stays=True)
@@ -31,8 +37,12 @@ def fla(dotted: str):
 
 dplr, naive = fla("generalized_delta_rule.dplr"), fla("generalized_delta_rule.dplr.naive")
 rwkv7 = fla("rwkv7")
-for name in ("chunk_A_fwd", "chunk_A_bwd", "chunk_h_fwd", "chunk_h_bwd", "chunk_o_fwd"):
-    tensors_in_loops(fla(f"generalized_delta_rule.dplr.{name}"))
+KERNELS = "chunk_A_fwd chunk_A_bwd chunk_h_fwd chunk_h_bwd chunk_o_fwd wy_fast_fwd wy_fast_bwd"
+for name in KERNELS.split():
+    kernels = fla(f"generalized_delta_rule.dplr.{name}")
+    tensors_in_loops(kernels)
+    if hasattr(kernels, "gather"):  # the interpreter knows it as a member of `language` only
+        kernels.gather = partial(_of_language, kernels.tl, "gather")
 
 
 def of_heads(q, k, v, axis: int):
