@@ -18,6 +18,7 @@ IN_LIBRARIES = [
     "kimi_delta_rule_chunked",
     "gated_delta_step",
     "kimi_delta_step",
+    "delta_dplr_step",
 ]
 PEERS = in_libraries("recurrences", IN_LIBRARIES)
 IMPLEMENTATIONS = [*SCANS, *LOW_RANK, *CHUNKED, *STAGES, *GATES, *OF_PIECES, *PEERS]
