@@ -12,6 +12,7 @@ from refssm._declaration.names import export
 from refssm.linear_attention.chunked import *
 from refssm.linear_attention.delta import *
 from refssm.linear_attention.delta_dplr import *
+from refssm.linear_attention.delta_dplr_chunked import *
 from refssm.linear_attention.gated_delta import *
 from refssm.linear_attention.gated_linear import *
 from refssm.linear_attention.gates import *

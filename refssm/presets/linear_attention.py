@@ -191,8 +191,9 @@ PRESETS = {
         for (scan, _), presets in OF.items()
         for kind in ("", "_chunked")
     },
-    **dict.fromkeys((*(f"delta_dplr{form}" for form in FORMS), "delta_dplr_step"), LOW_RANK),
+    **dict.fromkeys((f"delta_dplr{form}" for form in (*FORMS, *CHUNKED, "_step")), LOW_RANK),
     "delta_dplr_packed_stateful": without("S0", LOW_RANK),
+    "delta_dplr_chunked_packed_stateful": without("S0", LOW_RANK),
     **dict.fromkeys(
         ("chunk_products", "chunk_writes", "chunk_states", "chunk_outputs"),
         presets_of_stages(ROWS),

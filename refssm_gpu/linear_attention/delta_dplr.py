@@ -2,7 +2,8 @@
 
 Outputs take one launch. Gradients take, for pieces of √l steps from the last to the first, two
 launches for the states before and the cotangents after all steps of a piece, and matrix products;
-before that, one launch for each piece finds the state where it begins. For float16 and bfloat16
+before that, one launch for each piece finds the state where it begins. By chunks they are the same
+kernels: `chunk` changes nothing. For float16 and bfloat16
 states inside are float32, rounded once at the end.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from refssm.linear_attention.delta_dplr import DELTA_DPLR_RULE
+from refssm.linear_attention.delta_dplr_chunked import DELTA_DPLR_BY_CHUNKS
 from refssm.scan.blocks import windows
 from refssm_gpu._launching.arrays import (
     HALVES,
@@ -53,6 +55,7 @@ _COTANGENTS = Kernel(
     bound="latency",
 )
 Given = dict[str, Any]
+HALVES_TOO = partial(mirror, types=WITH_HALVES)
 
 
 class LowRankRows:
@@ -147,14 +150,16 @@ def _piece_back(dy: Array, dS: Array | None, given: Given):
     return gradients, transposed(r.rows.unfolded(dstart, (p, n)))
 
 
-def run(arguments, S0, resets):
+def run(arguments, S0, resets, *, chunk=0):
     """The outputs, and the last state if there is a first one."""
+    del chunk
     y, S = scan(_given(arguments, S0, resets))
     return (y,) if S0 is None else (y, in_type_of(S, *arguments[1:], S0))
 
 
-def back(cotangents, arguments, S0, resets):
+def back(cotangents, arguments, S0, resets, *, chunk=0):
     """Gradients for the arguments, and for S0 if there is one."""
+    del chunk
     dy, *last = cotangents
     dS = last[0] if last else None
     primals = dict(zip(NAMES, arguments, strict=False)) | ({} if S0 is None else {"S0": S0})
@@ -178,4 +183,10 @@ def _given(arguments, S0, resets) -> Given:
     (delta_dplr_packed_stateful, delta_dplr_packed_stateful_vjp),
     (delta_dplr_states, delta_dplr_states_vjp),
     (delta_dplr_step, delta_dplr_step_vjp),
-) = DELTA_DPLR_RULE.mirrors(run, back, partial(mirror, types=WITH_HALVES))
+) = DELTA_DPLR_RULE.mirrors(run, back, HALVES_TOO)
+(
+    (delta_dplr_chunked, delta_dplr_chunked_vjp),
+    (delta_dplr_chunked_stateful, delta_dplr_chunked_stateful_vjp),
+    (delta_dplr_chunked_packed, delta_dplr_chunked_packed_vjp),
+    (delta_dplr_chunked_packed_stateful, delta_dplr_chunked_packed_stateful_vjp),
+) = DELTA_DPLR_BY_CHUNKS.mirrors(run, back, HALVES_TOO)

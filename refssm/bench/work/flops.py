@@ -69,6 +69,7 @@ _FORMULAS: dict[str, Formula] = {
     "delta_rule": lambda x, c: 6 * x["l"] * x["n"] * x["p"],
     "gated_delta_rule": lambda x, c: 7 * x["l"] * x["n"] * x["p"],
     "kimi_delta_rule": lambda x, c: 7 * x["l"] * x["n"] * x["p"],
+    "delta_dplr_chunked": lambda x, c: 9 * x["l"] * x["n"] * x["p"],
     "delta_dplr": lambda x, c: 9 * x["l"] * x["n"] * x["p"],
     "delta_rule_chunked": _delta,
     "gated_delta_rule_chunked": _delta,

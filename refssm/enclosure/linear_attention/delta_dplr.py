@@ -47,3 +47,12 @@ def _rest(q, k, v, *_):
     _,
     delta_dplr_step,
 ) = forms(_sums, "111111", _rest)
+(
+    delta_dplr_chunked,
+    delta_dplr_chunked_stateful,
+    delta_dplr_chunked_packed,
+    delta_dplr_chunked_packed_stateful,
+    _,
+    _,
+    _,
+) = forms(_sums, "111111", _rest)

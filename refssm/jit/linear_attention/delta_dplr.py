@@ -1,5 +1,7 @@
 """Numba mirrors of refssm.linear_attention.delta_dplr: one kernel for each direction.
 
+By chunks they are the same kernels, one step after the other: `chunk` changes nothing.
+
 One pass over the state for each step: it writes the state, reads it for q, and for a of the next
 step. Gradients go block by block of √l steps, from the last to the first [chen2016training].
 """
@@ -13,6 +15,7 @@ from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import blocks, gufunc, joined
 from refssm.jit._compiling.mirror import mirror
 from refssm.linear_attention.delta_dplr import DELTA_DPLR_RULE
+from refssm.linear_attention.delta_dplr_chunked import DELTA_DPLR_BY_CHUNKS
 from refssm.scan.blocks import no_resets
 
 KINDS = ("f4", "f8")
@@ -112,8 +115,9 @@ def dplr_back(dy, dS, q, k, v, log_g, a, b, S0, resets, dq, dk, dv, dlog_g, da, 
                     G[n, p] = gate * G[n, p] + a[t, n] * w[p]
 
 
-def run(arguments, S0, resets):
+def run(arguments, S0, resets, *, chunk=0):
     """All outputs, and the last state."""
+    del chunk
     given, S0, resets = _completed(arguments, S0, resets)
     kind = np.result_type(*arguments, S0)
     y, S = dplr_scan(*given, S0, resets)
@@ -121,8 +125,9 @@ def run(arguments, S0, resets):
     return y.astype(kind, copy=False), S.astype(of_state, copy=False)
 
 
-def back(cotangents, arguments, S0, resets):
+def back(cotangents, arguments, S0, resets, *, chunk=0):
     """Gradients for the arguments and S0."""
+    del chunk
     given, start, begun = _completed(arguments, S0, resets)
     dy, dS = (*cotangents, np.zeros_like(start))[:2]
 
@@ -156,3 +161,9 @@ def _completed(arguments, S0, resets):
     (delta_dplr_states, delta_dplr_states_vjp),
     (delta_dplr_step, delta_dplr_step_vjp),
 ) = DELTA_DPLR_RULE.mirrors(run, back, mirror)
+(
+    (delta_dplr_chunked, delta_dplr_chunked_vjp),
+    (delta_dplr_chunked_stateful, delta_dplr_chunked_stateful_vjp),
+    (delta_dplr_chunked_packed, delta_dplr_chunked_packed_vjp),
+    (delta_dplr_chunked_packed_stateful, delta_dplr_chunked_packed_stateful_vjp),
+) = DELTA_DPLR_BY_CHUNKS.mirrors(run, back, mirror)

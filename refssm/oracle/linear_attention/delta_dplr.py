@@ -32,3 +32,11 @@ def _rest(q, k, v, *_):
     delta_dplr_states,
     _,
 ) = forms(delta_dplr_step, "111111", _rest)
+(
+    delta_dplr_chunked,
+    delta_dplr_chunked_stateful,
+    delta_dplr_chunked_packed,
+    delta_dplr_chunked_packed_stateful,
+    _,
+    _,
+) = forms(delta_dplr_step, "111111", _rest)

@@ -5,13 +5,16 @@ from math import isqrt
 import numpy as np
 
 from honest import Honest
+from honest.recurrences import forms_of
 from refssm.conformance.planted.linear_attention.low_rank.programs import form, gradient_form
 from refssm.linear_attention.delta_dplr import (
     DELTA_DPLR,
     DELTA_DPLR_PACKED,
+    DELTA_DPLR_RULE,
     DELTA_DPLR_STATEFUL,
     DELTA_DPLR_STEP,
 )
+from refssm.linear_attention.delta_dplr_chunked import DELTA_DPLR_BY_CHUNKS
 
 
 def _kept(S, g, t):
@@ -163,6 +166,25 @@ def _made(name, whole, operators, vjp=None):
     ]
 
 
+def _without_chunk(program):
+    """The same for every size of the chunks."""
+    return lambda *arrays, chunk: program(*arrays)
+
+
+def _by_chunks(op):
+    """The programs of an operator by chunks; one has chunks of the size that is asked for."""
+
+    def of_size(*arrays, chunk):
+        return form(op, in_chunks(chunk))(*arrays)
+
+    steps = _without_chunk(form(op, turned_state)), _without_chunk(gradient_form(op, states_saved))
+    return [
+        Honest(op.name, "turned_state", *steps),
+        Honest(op.name, "chunks", of_size),
+        Honest(op.name, "chunks_of_32", _without_chunk(form(op, in_chunks(32)))),
+    ]
+
+
 PLAIN, SEQUENCES = (DELTA_DPLR,), (DELTA_DPLR, DELTA_DPLR_STATEFUL, DELTA_DPLR_PACKED)
 IMPLEMENTATIONS = [
     *_made("turned_state", turned_state, (*SEQUENCES, DELTA_DPLR_STEP), states_saved),
@@ -173,4 +195,6 @@ IMPLEMENTATIONS = [
     *_made("attention", as_attention, PLAIN),
     *_made("blocks", in_blocks, SEQUENCES),
     *_made("double_inside", in_double, PLAIN),
+    *(honest for op in DELTA_DPLR_BY_CHUNKS.operators[:3] for honest in _by_chunks(op)),
+    *forms_of(DELTA_DPLR_BY_CHUNKS, DELTA_DPLR_RULE.step),
 ]

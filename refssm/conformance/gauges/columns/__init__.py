@@ -27,9 +27,10 @@ from refssm.conformance.gauges.gauge import (
 )
 from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.linear_attention.delta_dplr import DELTA_DPLR_RULE
+from refssm.linear_attention.delta_dplr_chunked import DELTA_DPLR_BY_CHUNKS
 from refssm.linear_attention.sweep import gates_keys
 
-LOW_RANK = (DELTA_DPLR_RULE,)
+LOW_RANK = (DELTA_DPLR_RULE, DELTA_DPLR_BY_CHUNKS)
 OF = {op.name: (recurrence, j) for recurrence in (*RECURRENCES, *LOW_RANK)
       for j, op in enumerate(recurrence.operators)}  # fmt: skip
 

@@ -76,10 +76,10 @@ def apart(run: StateRun, X, *, chunk=0):
         written, taken = decay * written + drive, decay * taken + away
         found.append((written, taken))
     written, taken = (np.stack(parts, axis=-3) for parts in zip(*found, strict=True))
-    return written, _farther(written, taken)
+    return written, farther(written, taken)
 
 
-def _farther(x, y):
+def farther(x, y):
     """y with an error of a rounding, up or down, where it is farther from x."""
     up, down = NEXT * y, y / NEXT
     return np.where(np.abs(x - up) > np.abs(x - down), up, down)

@@ -15,9 +15,11 @@ from refssm.linear_attention.delta_dplr import (
     DELTA_DPLR_STATEFUL,
     DELTA_DPLR_STEP,
 )
+from refssm.linear_attention.delta_dplr_chunked import DELTA_DPLR_BY_CHUNKS
 
 PLAIN, STEP, STATEFUL = (DELTA_DPLR,), (DELTA_DPLR_STEP,), (DELTA_DPLR_STATEFUL,)
 PACKED, SEQUENCES = (DELTA_DPLR_PACKED,), (DELTA_DPLR_PACKED_STATEFUL,)
+CHUNKED = DELTA_DPLR_BY_CHUNKS.operators
 
 
 def _zero(g):
@@ -49,8 +51,8 @@ def _resets_forgotten(right, dy, dS, g):
 
 GRADIENTS = InEach(in_sequences(programs.in_gradient_form))
 GRADIENTS.plant(
-    (PLAIN + STATEFUL + PACKED + SEQUENCES, "carry_constant", "the carry taken as a constant: no "
-     "gradient from one step to the one before", but_for(carry=lambda G, t: 0 * G)),
+    (PLAIN + STATEFUL + PACKED + SEQUENCES + CHUNKED, "carry_constant", "the carry taken as a "
+     "constant: no gradient from one step to the one before", but_for(carry=lambda G, t: 0 * G)),
     (STATEFUL + SEQUENCES, "carry_constant_but_first", "the carry taken as a constant: no gradient "
      "from one step to the one before", but_for(carry=lambda G, t: G * (t == 0))),
     (PLAIN + STEP, "da_missing", "da = 0", {"a": _zero}),

@@ -93,7 +93,7 @@ def in_gradient_form(op):
 
     def adapt(wrong):
         vjp = gradient_form(op, lambda dy, dS, g: wrong(adjoint, dy, dS, g))
-        return lambda right, *args, **statics: vjp(*args, **statics)
+        return lambda right, *args, **statics: vjp(*args)
 
     return adapt
 

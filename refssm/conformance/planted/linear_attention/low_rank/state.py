@@ -11,8 +11,13 @@ from refssm.conformance.planted.linear_attention.state import KINDS
 from refssm.conformance.planted.planting import InEach, of_result
 from refssm.conformance.planted.recurrences import RESETS, lasts, starts
 from refssm.linear_attention.delta_dplr import DELTA_DPLR_PACKED, DELTA_DPLR_STATEFUL
+from refssm.linear_attention.delta_dplr_chunked import (
+    DELTA_DPLR_CHUNKED_PACKED,
+    DELTA_DPLR_CHUNKED_STATEFUL,
+)
 
-STATEFUL, PACKED = (DELTA_DPLR_STATEFUL,), (DELTA_DPLR_PACKED,)
+STATEFUL = (DELTA_DPLR_STATEFUL, DELTA_DPLR_CHUNKED_STATEFUL)
+PACKED = (DELTA_DPLR_PACKED, DELTA_DPLR_CHUNKED_PACKED)
 
 
 def _ending(change):
