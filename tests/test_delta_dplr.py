@@ -150,6 +150,39 @@ def test_gradients_are_those_of_differences(role):
         assert np.isclose((ends[0] - ends[1]) / (2 * step), (g * along).sum(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64])
+def test_by_chunks_of_any_size_it_is_the_same(chunk):
+    *arrays, S0 = usual(STATEFUL, 18, (2, 1))
+    found = refssm.delta_dplr_chunked_stateful(*arrays, S0, chunk=chunk)
+    for y, wanted in zip(found, refssm.delta_dplr_stateful(*arrays, S0), strict=True):
+        assert np.allclose(y, wanted)
+
+
+def test_by_chunks_nothing_passes_a_reset_not_even_nan():
+    *arrays, _ = usual(PACKED, 19)
+    with_nan = [x.copy() for x in arrays]
+    for x in with_nan:
+        x[:4] = np.nan
+    y = refssm.delta_dplr_chunked_packed(*with_nan, np.arange(7) == 4, chunk=3)
+    assert np.allclose(y[4:], PLAIN.reference(*(x[4:] for x in arrays)))
+
+
+def test_what_a_reads_in_a_chunk_solves_a_triangular_system():
+    # (I − A) Z = B V from rest, with the decays up to the step before
+    _, k, v, log_g, a, b = usual(seed=20)
+    G = np.cumsum(log_g, axis=0)
+    D = np.exp((G - log_g)[:, None] - G[None])
+    A, B = (np.tril(np.einsum("in,ijn,jn->ij", a, D, x), -1) for x in (b, k))
+    states = [
+        refssm.delta_dplr_stateful(k[:i], k[:i], v[:i], log_g[:i], a[:i], b[:i], np.zeros((4, 3)))[
+            1
+        ]
+        for i in range(7)
+    ]
+    Z = np.stack([S.T @ a_i for S, a_i in zip(states, a, strict=True)])
+    assert np.allclose(Z - A @ Z, B @ v)
+
+
 def test_the_norm_of_a_transition_is_at_most_two_over_the_root_of_three():
     # κ̂ᵀ b = c and b has a part d ≤ √(c − c²) across κ̂: the norm is largest for c = 1/3
     assert max(_norm(1 / np.sqrt(3), s) for s in np.linspace(0.1, 0.9, 33)) <= 2 / np.sqrt(3)
