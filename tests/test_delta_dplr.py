@@ -173,12 +173,8 @@ def test_what_a_reads_in_a_chunk_solves_a_triangular_system():
     G = np.cumsum(log_g, axis=0)
     D = np.exp((G - log_g)[:, None] - G[None])
     A, B = (np.tril(np.einsum("in,ijn,jn->ij", a, D, x), -1) for x in (b, k))
-    states = [
-        refssm.delta_dplr_stateful(k[:i], k[:i], v[:i], log_g[:i], a[:i], b[:i], np.zeros((4, 3)))[
-            1
-        ]
-        for i in range(7)
-    ]
+    given, rest = (k, k, v, log_g, a, b), np.zeros((4, 3))
+    states = [refssm.delta_dplr_stateful(*(x[:i] for x in given), rest)[1] for i in range(7)]
     Z = np.stack([S.T @ a_i for S, a_i in zip(states, a, strict=True)])
     assert np.allclose(Z - A @ Z, B @ v)
 
