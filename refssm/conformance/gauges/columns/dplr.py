@@ -2,7 +2,9 @@
 
 What is said in `steps.py` holds, but for the error of a column: it is in an ellipsoid, which is
 moved by M and grows by the roundings of each step, entry by entry. The root of its trace bounds the
-2-norm. Cotangents obey the same with Mᵀ = diag(e^g) + a bᵀ. No program exchanges rows here: in the
+2-norm. Cotangents obey the same with Mᵀ = diag(e^g) + a bᵀ. A form by chunks adds, and takes
+nothing away before the end of a chunk: what is read of a state has the roundings of all that was
+ever added to it, which `Added` counts. No program exchanges rows here: in the
 system of a chunk, I − A, entries are |a_i · b_j| ≤ 1.
 """
 
@@ -13,7 +15,7 @@ import numpy as np
 from refssm._numerics.broadcasting import with_batch
 from refssm._numerics.contraction import einsum
 from refssm.conformance.gauges.columns.ellipsoids import Ellipsoids, balls, boxes
-from refssm.conformance.gauges.columns.steps import EXPONENTIAL, Columns, one_of, with_row
+from refssm.conformance.gauges.columns.steps import EXPONENTIAL, LONG, Columns, one_of, with_row
 from refssm.conformance.gauges.rules import tree
 from refssm.conformance.gauges.tracked import lifted
 
@@ -44,8 +46,33 @@ class Passed(NamedTuple):
     of_S: Any
 
 
+class Added(NamedTuple):
+    """The moduli of all that was added to a state, as they decay, and the same times their gates.
+
+    The second is Σ (G_i − G_j) e^{G_i − G_j} of the terms: what roundings of exponents are worth.
+    """
+
+    moduli: Any
+    by_gates: Any
+
+    def decayed(self, gate, log_g) -> "Added":
+        """Those after a decay."""
+        more = self.by_gates + np.abs(log_g) * self.moduli
+        return Added(gate * self.moduli, np.where(gate > 0, gate * more, 0))
+
+    def kept(self, resets) -> "Added":
+        """Nothing where a sequence begins."""
+        return Added(*(np.where(resets[..., None, None], 0, x) for x in self))
+
+    def roundings(self, l: int):
+        """What a sum of so many steps errs by."""
+        return (tree(l) + EXPONENTIAL + 3) * self.moduli + (tree(l) + 1) * self.by_gates
+
+
 class LowRankColumns(Columns):
     """`run` and `back` for bounds of the rule with a low-rank transition."""
+
+    longest = LONG  # steps of the sums of a form by chunks
 
     def run(self, arguments, S0, resets, chunk=0):
         """The bounds of the outputs, and the last state with those of its columns below it."""
@@ -59,9 +86,8 @@ class LowRankColumns(Columns):
             y.append(self._product(some.q, self._norm(some.q), of_w.q, kept.S, kept.of_S))
         batch, p = state.shape[:-2], state.shape[-1]
         y = [np.broadcast_to(part, (*batch, *part.shape[-2:-1], p)) for part in y]
-        return np.concatenate(y, axis=-2) if y else np.zeros((*batch, 0, p)), with_row(
-            now[0], now[1].e
-        )
+        y = np.concatenate(y, axis=-2) if y else np.zeros((*batch, 0, p))
+        return y, self._row_of(now)
 
     def back(self, cotangents, arguments, S0, resets, chunk=0):
         """The bounds of the gradients; that of the state has its value above its bound."""
@@ -85,7 +111,18 @@ class LowRankColumns(Columns):
         if self.cumulated and parts:
             self._sum_back(found, terms)
         first = start if S0 is None else S0
-        return *self._gathered(found, arguments), self._summed(with_row(now[0], now[1].e), first[0])
+        return *self._gathered(found, arguments), self._summed(self._row_of(now), first[0])
+
+    def _row_of(self, now):
+        """A state or cotangent with the errors of its columns below it."""
+        S, of_S, added = now
+        return with_row(S, of_S.e + self._of_sums(added))
+
+    def _of_sums(self, added):
+        """What columns err by because a program by chunks adds all that they were made of."""
+        if not self.chunked:
+            return 0.0
+        return self._norm(added.roundings(self.longest), -2)
 
     def _begun(self, terms, S0, resets):
         """The state with a row for errors and all leading axes, and the resets."""
@@ -100,7 +137,8 @@ class LowRankColumns(Columns):
 
     def _of_state(self, state):
         """The values and the ellipsoids of a state with a row of errors."""
-        return state[0, ..., :-1, :], balls(state[..., -1, :], state.shape[-2] - 1)
+        S = state[0, ..., :-1, :]
+        return S, balls(state[..., -1, :], state.shape[-2] - 1), Added(np.abs(S), 0 * S)
 
     def _charged(self, arguments, state, chunk: int):
         """The errors of the arguments, and in the second gauge that of each step's decays."""
@@ -119,9 +157,16 @@ class LowRankColumns(Columns):
 
     def _passed(self, terms, errors, by_sums, now, resets):
         """The state after some steps with its ellipsoids, and what a reverse pass needs."""
-        S, of_S = now
+        S, of_S, added = now
         before, z, Z, S = self._states(terms, S, resets)
         own = self._product(terms.a, 0, errors.a, before, 0 * z)
+        of_sums = 0.0, 0.0
+        if self.chunked:
+            more = np.abs(terms.b)[..., None] * np.abs(z)[..., None, :]
+            more = more + np.abs(terms.k)[..., None] * np.abs(terms.v)[..., None, :]
+            read, after, added = self._added(terms, more, added, resets)
+            own = own + einsum("...np,...n->...p", read, np.abs(terms.a))
+            of_sums = self._norm(read, -2), self._norm(after, -2)
         made = self._of_step((Z, errors.log_g), (terms.b, errors.b, z, own), S)
         made = made + self._of_outer(terms.k, errors.k, terms.v, errors.v)
         size, by_sums = self._norm(terms.a), by_sums[..., None]
@@ -130,8 +175,30 @@ class LowRankColumns(Columns):
         of_before, of_after, of_S = self._carried(run, of_S)
         read = self._by_sums(of_before, by_sums)
         of_before = of_before + read
-        kept = Passed(before, of_before, z, own + size * of_before, S, of_after + read)
-        return (S[..., -1, :, :], of_S), kept
+        of_z = own + size * of_before
+        kept = Passed(before, of_before + of_sums[0], z, of_z, S, of_after + read + of_sums[1])
+        return (S[..., -1, :, :], of_S, added), kept
+
+    def _added(self, terms, more, now: Added, resets):
+        """The roundings of sums over all steps before each one and up to it, and what is left."""
+        gates, l, before, after = np.exp(terms.log_g), self.longest, [], []
+        for t in range(gates.shape[-2]):
+            now = now.kept(resets[..., t])
+            before.append(now.roundings(l))
+            now = now.decayed(gates[..., t, :, None], terms.log_g[..., t, :, None])
+            now = Added(now.moduli + more[..., t, :, :], now.by_gates)
+            after.append(now.roundings(l))
+        return np.stack(before, axis=-3), np.stack(after, axis=-3), now
+
+    def _added_back(self, terms, driven, moved, now: Added, resets):
+        """The same of cotangents: what comes from outputs, and what is added of later ones."""
+        gates, l, found = np.exp(terms.log_g), self.longest, []
+        for t in range(gates.shape[-2] - 1, -1, -1):
+            now = Added(now.moduli + driven[..., t, :, :], now.by_gates)
+            found.append(now.roundings(l))
+            now = now.decayed(gates[..., t, :, None], terms.log_g[..., t, :, None])
+            now = Added(now.moduli + moved[..., t, :, :], now.by_gates).kept(resets[..., t])
+        return np.stack(found[::-1], axis=-3), now
 
     def _states(self, terms, S, resets):
         """S_{t−1}, what a reads there, diag(e^{log_g}) S_{t−1} and S_t."""
@@ -185,19 +252,25 @@ class LowRankColumns(Columns):
 
     def _gradients(self, dy, now, terms, errors, by_sums, kept: Passed, resets):
         """The bounds of the gradients of some steps, and the cotangent of the state before them."""
-        G, of_G = now
+        G, of_G, added = now
         G, w, moved, Z, before = self._cotangents(dy, G, terms, resets)
         one = 0 if self.cumulated else one_of(of_G.e[..., None])[..., None]
         driven = self._of_outer(terms.q, errors.q, dy, one * np.abs(dy)) + np.abs(G)
-        own = self._product(terms.b, 0, errors.b, G, 0 * w)
+        own, of_sums = self._product(terms.b, 0, errors.b, G, 0 * w), 0.0
+        if self.chunked:
+            outputs = np.abs(terms.q)[..., None] * np.abs(dy)[..., None, :]
+            read, added = self._added_back(terms, outputs, np.abs(moved), added, resets)
+            own = own + einsum("...np,...n->...p", read, np.abs(terms.b))
+            of_sums = self._norm(read, -2)
         made = self._of_step((Z, errors.log_g), (terms.a, errors.a, w, own), Z + moved)
         size, by_sums = self._norm(terms.b), by_sums[..., None]
         later = size * by_sums if self.cumulated else None
         run = (np.exp(terms.log_g), terms.b, terms.a, *boxes(made), later, resets)
         of_all, of_G = self._carried_back(run, boxes(driven), of_G)
         of_all = of_all + self._by_sums(of_all, by_sums)
-        back = G, of_all, w, own + size * of_all
-        return self._of_products(dy, back, terms, errors, kept, resets), (before, of_G)
+        back = G, of_all + of_sums, w, own + size * of_all
+        found = self._of_products(dy, back, terms, errors, kept, resets)
+        return found, (before, of_G, added)
 
     def _cotangents(self, dy, G, terms, resets):
         """G_t, what b reads there, what a adds of it, diag(e^{log_g}) G_t, and the last of all."""
