@@ -65,29 +65,30 @@ def dplr_recurrence_stateful(q, k, v, log_g, a, b, S0):
 
 
 def whole_chunks(x):
-    """The case up to its last whole chunk of 16 steps."""
-    l = x["v"].shape[-2] // 16 * 16
+    """The case up to its last whole chunk, of 64 steps at most."""
+    chunk = min(x["chunk"], 64)
+    l = x["v"].shape[-2] // chunk * chunk
     rows = ("q", "k", "v", "log_g", "a", "b")
-    return {**x, **{name: x[name][..., :l, :] for name in rows}} if l else None
+    return {**x, **{name: x[name][..., :l, :] for name in rows}, "chunk": chunk} if l else None
 
 
-@implements("delta_dplr", layout=f"{NAIVE} -> {FIRST}", only=whole_chunks, **DECLARED)
-def dplr_chunkwise(q, k, v, log_g, a, b):
-    """dplr_chunkwise, in chunks of 16."""
+@implements("delta_dplr_chunked", layout=f"{NAIVE} -> {FIRST}", only=whole_chunks, **DECLARED)
+def dplr_chunkwise(q, k, v, log_g, a, b, *, chunk):
+    """dplr_chunkwise."""
     q, k = of_heads(q, k, v, 1)
-    return naive.dplr_chunkwise(q, k, v, a, b, log_g, chunk_size=16)[0]
+    return naive.dplr_chunkwise(q, k, v, a, b, log_g, chunk_size=chunk)[0]
 
 
 @implements(
-    "delta_dplr_stateful",
+    "delta_dplr_chunked_stateful",
     layout=f"{NAIVE}, {STATE} -> {FIRST}, {STATE}",
     only=whole_chunks,
     **DECLARED,
 )
-def dplr_chunkwise_stateful(q, k, v, log_g, a, b, S0):
-    """dplr_chunkwise from a state, in chunks of 16."""
+def dplr_chunkwise_stateful(q, k, v, log_g, a, b, S0, *, chunk):
+    """dplr_chunkwise from a state."""
     q, k = of_heads(q, k, v, 1)
-    return naive.dplr_chunkwise(q, k, v, a, b, log_g, S0, chunk_size=16)
+    return naive.dplr_chunkwise(q, k, v, a, b, log_g, S0, chunk_size=chunk)
 
 
 FORWARD: dict[str, Any] = {**DECLARED, "vjp": False}  # they say that gradients are not for these
@@ -109,18 +110,28 @@ def fused_recurrent_rwkv7_stateful(q, k, v, log_g, a, b, S0):
     return rwkv7.fused_recurrent_rwkv7(q, log_g, k, v, a, b, None, S0, True)
 
 
-@implements("delta_dplr", layout=f"{KERNEL} -> {LAST}", only=more, **PLAIN)
-def chunk_rwkv7(q, k, v, log_g, a, b):
-    """chunk_rwkv7, with its default scale and its chunks of 16."""
+def in_chunks_of_16(x):
+    """A smaller case in chunks of 16, the default."""
+    return {**more(x), "chunk": 16}
+
+
+@implements("delta_dplr_chunked", layout=f"{KERNEL} -> {LAST}", only=in_chunks_of_16, **PLAIN)
+def chunk_rwkv7(q, k, v, log_g, a, b, *, chunk):
+    """chunk_rwkv7, with its default scale and chunks."""
+    del chunk
     q, k = of_heads(q, k, v, 2)
     return rwkv7.chunk_rwkv7(q, log_g, k, v, a, b)[0]
 
 
 @implements(
-    "delta_dplr_stateful", layout=f"{KERNEL}, {STATE} -> {LAST}, {STATE}", only=more, **PLAIN
+    "delta_dplr_chunked_stateful",
+    layout=f"{KERNEL}, {STATE} -> {LAST}, {STATE}",
+    only=in_chunks_of_16,
+    **PLAIN,
 )
-def chunk_rwkv7_stateful(q, k, v, log_g, a, b, S0):
-    """chunk_rwkv7 from a state, with its default scale and its chunks of 16."""
+def chunk_rwkv7_stateful(q, k, v, log_g, a, b, S0, *, chunk):
+    """chunk_rwkv7 from a state, with its default scale and chunks."""
+    del chunk
     q, k = of_heads(q, k, v, 2)
-    more = {"initial_state": S0, "output_final_state": True}
-    return rwkv7.chunk_rwkv7(q, log_g, k, v, a, b, **more)
+    state = {"initial_state": S0, "output_final_state": True}
+    return rwkv7.chunk_rwkv7(q, log_g, k, v, a, b, **state)
