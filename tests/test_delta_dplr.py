@@ -313,3 +313,13 @@ def test_complex_arguments_are_refused():
     q, k, v, log_g, a, b = usual()
     with pytest.raises(TypeError, match="delta_dplr: `a`"):
         refssm.delta_dplr(q, k, v, log_g, a + 0j, b)
+
+
+@pytest.mark.parametrize("p", [16, 19, 64])
+@pytest.mark.parametrize("turned", [False, True])
+def test_steps_in_whole_vectors_are_steps_one_by_one(p, turned):
+    """The mirror reads vectors of adjacent values, or one value after another."""
+    *arrays, S = usual(STATEFUL, 29, l=9, n=5, p=p, dtype="float32")
+    S = np.array(S, order="F" if turned else "C")
+    assert judge(STATEFUL, STATEFUL.implementation("jit"), *arrays, S).grade == "A"
+    assert judge(STEP, STEP.implementation("jit"), *(x[3] for x in arrays), S).grade == "A"

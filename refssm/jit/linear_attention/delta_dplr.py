@@ -6,7 +6,7 @@ One pass over the state for each step: it writes the state, reads it for q, and 
 step. Gradients go block by block of √l steps, from the last to the first [chen2016training].
 """
 
-# pyright: reportCallIssue=false
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
@@ -14,11 +14,62 @@ import numpy as np
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import blocks, gufunc, joined
 from refssm.jit._compiling.mirror import mirror
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import plain, times_plus
+from refssm.jit._vectors.matrix import (
+    BYTES,
+    held,
+    lanes_at,
+    lanes_of,
+    matrix,
+    memory_of,
+    neighbours,
+    number,
+    put,
+    put_lanes,
+    zeros,
+)
 from refssm.linear_attention.delta_dplr import DELTA_DPLR_RULE
 from refssm.linear_attention.delta_dplr_chunked import DELTA_DPLR_BY_CHUNKS
 from refssm.scan.blocks import no_resets
 
 KINDS = ("f4", "f8")
+
+
+# rows of what a step reads and writes beside the state
+Z, Y, READ, V = range(4)
+
+
+@part
+def _in_lanes(q, k, a, b, gates, t, later, S0, u, S):
+    """One step with whole vectors of values; S0 may be S."""
+    plain()
+    lanes, width = lanes_of(S), S.columns
+    for c in range(0, width, lanes):
+        put_lanes(u, Y, c, zeros(S))
+        put_lanes(u, READ, c, zeros(S))
+    for n in range(S.rows):
+        for c in range(0, width, lanes):
+            now = gates[n] * lanes_at(S0, n, c)
+            now = times_plus(lanes_at(u, Z, c), b[t, n], now)
+            now = times_plus(lanes_at(u, V, c), k[t, n], now)
+            put_lanes(S, n, c, now)
+            put_lanes(u, Y, c, times_plus(now, q[t, n], lanes_at(u, Y, c)))
+            put_lanes(u, READ, c, times_plus(now, a[later, n], lanes_at(u, READ, c)))
+
+
+@part
+def _one_by_one(q, k, a, b, gates, t, later, S0, u, S):
+    """The same for any number of values."""
+    size, width = S.shape
+    for p in range(width):
+        put(u, Y, p, 0.0)
+        put(u, READ, p, 0.0)
+    for n in range(size):
+        for p in range(width):
+            S[n, p] = gates[n] * S0[n, p] + b[t, n] * number(u, Z, p) + k[t, n] * number(u, V, p)
+            put(u, Y, p, number(u, Y, p) + S[n, p] * q[t, n])
+            put(u, READ, p, number(u, READ, p) + S[n, p] * a[later, n])
 
 
 @gufunc(
@@ -28,33 +79,39 @@ KINDS = ("f4", "f8")
 )
 def dplr_scan(q, k, v, log_g, a, b, S0, resets, y, S):
     """S_t = diag(e^{log_g_t}) S_{t-1} + b_t z_tᵀ + k_t v_tᵀ with z_t = S_{t-1}ᵀ a_t, from zero at a
-    reset;  y_t = S_tᵀ q_t."""
-    (length, size), width = q.shape, v.shape[1]
-    z, read, total = np.zeros(width, q.dtype), np.zeros(width, q.dtype), np.zeros(width, q.dtype)
+    reset;  y_t = S_tᵀ q_t.
+
+    The first step reads S0 and writes S: a single step takes as long as memory does."""
+    (length, size), width, zero = q.shape, v.shape[1], q.dtype.type(0)
+    gates, memory = np.ones(size, q.dtype), np.empty(4 * width * q.itemsize + BYTES, np.uint8)
+    before, after, u = matrix(S0), matrix(S), memory_of(memory, 0, 4, width, zero)
+    whole = neighbours(before) and neighbours(after) and width % lanes_of(after) == 0
+    for p in range(width):
+        put(u, READ, p, 0.0)
     for n in range(size):
         for p in range(width):
-            S[n, p] = S0[n, p]
             if length:
-                read[p] += S[n, p] * a[0, n]
+                put(u, READ, p, number(u, READ, p) + S0[n, p] * a[0, n])
+            else:
+                S[n, p] = S0[n, p]
     for t in range(length):
         begins, later = resets[t], min(t + 1, length - 1)
         for p in range(width):
-            z[p] = 0 if begins else read[p]
-            read[p] = 0
-            total[p] = 0
+            put(u, Z, p, zero if begins else number(u, READ, p))
+            put(u, V, p, v[t, p])
         for n in range(size):
+            gates[n] = 1 if begins else np.exp(log_g[t, n])
             if begins:  # selected: NaN and infinity do not pass
                 for p in range(width):
-                    S[n, p] = k[t, n] * v[t, p]
-            else:
-                gate = np.exp(log_g[t, n])
-                for p in range(width):
-                    S[n, p] = gate * S[n, p] + b[t, n] * z[p] + k[t, n] * v[t, p]
-            for p in range(width):
-                total[p] += S[n, p] * q[t, n]
-                read[p] += S[n, p] * a[later, n]
+                    S[n, p] = 0
+        start = t == 0 and not begins
+        if whole:
+            _in_lanes(q, k, a, b, gates, t, later, before if start else after, u, after)
+        else:
+            _one_by_one(q, k, a, b, gates, t, later, S0 if start else S, u, S)
         for p in range(width):
-            y[t, p] = total[p]
+            y[t, p] = number(u, Y, p)
+    held(memory)
 
 
 @gufunc(
