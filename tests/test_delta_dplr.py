@@ -9,7 +9,7 @@ from refssm.conformance.cases.partners import changed_alone, following, within
 from refssm.conformance.gauges.columns import OF, of_columns, of_columns_gradients
 from refssm.conformance.gauges.columns.ellipsoids import balls, boxes
 from refssm.conformance.gauges.gauge import TrackedCall
-from refssm.conformance.judging.grading import judge
+from refssm.conformance.judging.grading import Grader, judge
 from refssm.conformance.number_types import number_type
 from refssm.conformance.planted.linear_attention.low_rank.programs import adjoint, gradient_form
 from refssm.domains import removals, removed_keys, unit_keys
@@ -323,3 +323,16 @@ def test_steps_in_whole_vectors_are_steps_one_by_one(p, turned):
     S = np.array(S, order="F" if turned else "C")
     assert judge(STATEFUL, STATEFUL.implementation("jit"), *arrays, S).grade == "A"
     assert judge(STEP, STEP.implementation("jit"), *(x[3] for x in arrays), S).grade == "A"
+    cotangents = [np.ones((9, p), np.float32), np.ones_like(S)]
+    gradients = STATEFUL.vjp("jit")(*cotangents, *arrays, S)
+    assert Grader(STATEFUL).gradients(list(gradients), cotangents, [*arrays, S], {}).ok
+
+
+@each_role
+def test_an_infinite_key_has_infinite_gradients_and_no_nan_beside_them(role):
+    arrays = usual(l=3, n=4, p=3)
+    arrays[1][2, 1] = np.inf
+    dq, *_ = PLAIN.vjp(role)(np.ones((3, 3)), *arrays)
+    assert np.isfinite(dq[:2]).all()
+    assert np.isfinite(dq[2, [0, 2, 3]]).all()
+    assert not np.isfinite(dq[2, 1])

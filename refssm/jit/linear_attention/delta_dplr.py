@@ -15,9 +15,10 @@ from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.jit._compiling.gufunc import blocks, gufunc, joined
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
-from refssm.jit._vectors.lanes import plain, times_plus
+from refssm.jit._vectors.lanes import plain, times_plus, total
 from refssm.jit._vectors.matrix import (
     BYTES,
+    block,
     held,
     lanes_at,
     lanes_of,
@@ -29,6 +30,7 @@ from refssm.jit._vectors.matrix import (
     put_lanes,
     zeros,
 )
+from refssm.jit.ssd.tiles import cleared, padded
 from refssm.linear_attention.delta_dplr import DELTA_DPLR_RULE
 from refssm.linear_attention.delta_dplr_chunked import DELTA_DPLR_BY_CHUNKS
 from refssm.scan.blocks import no_resets
@@ -114,62 +116,143 @@ def dplr_scan(q, k, v, log_g, a, b, S0, resets, y, S):
     held(memory)
 
 
+# rows of the reverse pass beside z of all steps
+OF_DY, OF_V, OF_W, OF_DV = range(4)
+
+
+@part
+def _trimmed(X, p):
+    """Zeros behind the last value: an infinity times a zero there is NaN."""
+    for n in range(X.rows if p < X.columns else 0):
+        for c in range(p, X.columns):
+            put(X, n, c, 0.0)
+
+
+@part
+def _read_by(S, x, t, rows, into):
+    """Row `into`: Sᵀ x_t."""
+    plain()
+    for c in range(0, S.columns, lanes_of(S)):
+        read = zeros(S)
+        for n in range(S.rows):
+            read = times_plus(lanes_at(S, n, c), x[t, n], read)
+        put_lanes(rows, into, c, read)
+
+
+@part
+def _stepped(before, after, gates, b, k, t, rows, z):
+    """The state after a step; row z has what a read."""
+    plain()
+    for n in range(before.rows):
+        for c in range(0, before.columns, lanes_of(before)):
+            now = gates[n] * lanes_at(before, n, c)
+            now = times_plus(lanes_at(rows, z, c), b[t, n], now)
+            put_lanes(after, n, c, times_plus(lanes_at(rows, OF_V, c), k[t, n], now))
+
+
+@part
+def _dots(S, rows, by, t, out):
+    """out_t = S x with x the row `by`."""
+    plain()
+    for n in range(S.rows):
+        dot = zeros(S)
+        for c in range(0, S.columns, lanes_of(S)):
+            dot = times_plus(lanes_at(S, n, c), lanes_at(rows, by, c), dot)
+        out[t, n] = total(dot)
+
+
+@part
+def _driven(G, q, k, b, t, rows):
+    """G += q dyᵀ; what b and k read of it."""
+    plain()
+    for c in range(0, G.columns, lanes_of(G)):
+        w, dv = zeros(G), zeros(G)
+        for n in range(G.rows):
+            now = times_plus(lanes_at(rows, OF_DY, c), q[t, n], lanes_at(G, n, c))
+            put_lanes(G, n, c, now)
+            w, dv = times_plus(now, b[t, n], w), times_plus(now, k[t, n], dv)
+        put_lanes(rows, OF_W, c, w)
+        put_lanes(rows, OF_DV, c, dv)
+
+
+@part
+def _carried(G, before, gates, a, t, rows):
+    """The gradient of the gates, and the cotangent of the state before a step."""
+    plain()
+    for n in range(G.rows):
+        dot = zeros(G)
+        for c in range(0, G.columns, lanes_of(G)):
+            now = lanes_at(G, n, c)
+            dot = times_plus(now, lanes_at(before, n, c), dot)
+            now = gates[n] * now
+            put_lanes(G, n, c, times_plus(lanes_at(rows, OF_W, c), a[t, n], now))
+        gates[n] = gates[n] * total(dot)
+
+
 @gufunc(
     "(l,p),(n,p),(l,n),(l,n),(l,p),(l,n),(l,n),(l,n),(n,p),(l)"
     "->(l,n),(l,n),(l,p),(l,n),(l,n),(l,n),(n,p)",
     flag=9,
     kinds=KINDS,
 )
-def dplr_back(dy, dS, q, k, v, log_g, a, b, S0, resets, dq, dk, dv, dlog_g, da, db, G):
+def dplr_back(dy, dS, q, k, v, log_g, a, b, S0, resets, dq, dk, dv, dlog_g, da, db, dS0):
     """Gradients of a block, with w = Gᵀ b:  G_t = q_t dy_tᵀ + e^{log_g_{t+1}} G_{t+1} +
-    a_{t+1} w_{t+1}ᵀ; at the end dS0."""
-    (length, size), width = q.shape, v.shape[1]
-    S, z = np.empty((length + 1, size, width), q.dtype), np.zeros((length, width), q.dtype)
-    w = np.empty(width, q.dtype)
+    a_{t+1} w_{t+1}ᵀ; at the end dS0.
+
+    In memory of whole vectors of values, with zeros behind the last one."""
+    (length, size), p, zero = q.shape, v.shape[1], q.dtype.type(0)
+    width = padded(p, lanes_of(matrix(q)))
+    height, gates = (length + 2) * size + length + 4, np.ones(size, q.dtype)
+    memory = np.zeros(height * width * q.itemsize + BYTES, np.uint8)
+    whole = memory_of(memory, 0, height, width, zero)
+    G, rows = block(whole, 0, 0, size, width), block(whole, size, 0, length + 4, width)
+    states = block(whole, size + length + 4, 0, (length + 1) * size, width)
     for n in range(size):
-        for p in range(width):
-            G[n, p], S[0, n, p] = dS[n, p], S0[n, p]
+        for c in range(p):
+            put(G, n, c, dS[n, c])
+            put(states, n, c, S0[n, c])
     for t in range(length):
+        before, after = (
+            block(states, t * size, 0, size, width),
+            block(states, t * size + size, 0, size, width),
+        )
+        if resets[t]:  # no query reads the state before it from here on
+            cleared(before)
         for n in range(size):
-            for p in range(width):
-                if resets[t]:
-                    S[t, n, p] = 0  # no query reads the state before it from here on
-                z[t, p] += S[t, n, p] * a[t, n]
-        for n in range(size):
-            gate = np.exp(log_g[t, n])
-            for p in range(width):
-                kept = q.dtype.type(0) if resets[t] else gate * S[t, n, p]
-                S[t + 1, n, p] = kept + b[t, n] * z[t, p] + k[t, n] * v[t, p]
-        for n in range(size):
-            by_q = q.dtype.type(0)
-            for p in range(width):
-                by_q += S[t + 1, n, p] * dy[t, p]
-            dq[t, n] = by_q
+            gates[n] = 1 if resets[t] else np.exp(log_g[t, n])
+        for c in range(p):
+            put(rows, OF_DY, c, dy[t, c])
+            put(rows, OF_V, c, v[t, c])
+        _read_by(before, a, t, rows, 4 + t)
+        _trimmed(block(rows, 4 + t, 0, 1, width), p)
+        _stepped(before, after, gates, b, k, t, rows, 4 + t)
+        _trimmed(after, p)
+        _dots(after, rows, OF_DY, t, dq)
     for t in range(length - 1, -1, -1):
-        for p in range(width):
-            w[p], dv[t, p] = 0, 0
+        before = block(states, t * size, 0, size, width)
         for n in range(size):
-            for p in range(width):
-                G[n, p] += q[t, n] * dy[t, p]
-                w[p] += G[n, p] * b[t, n]
-                dv[t, p] += G[n, p] * k[t, n]
+            gates[n] = 1 if resets[t] else np.exp(log_g[t, n])
+        for c in range(p):
+            put(rows, OF_DY, c, dy[t, c])
+            put(rows, OF_V, c, v[t, c])
+        _driven(G, q, k, b, t, rows)
+        _trimmed(G, p)
+        _trimmed(block(rows, 0, 0, 4, width), p)
+        _dots(G, rows, OF_V, t, dk)
+        _dots(before, rows, OF_W, t, da)
+        _dots(G, rows, 4 + t, t, db)
+        _carried(G, before, gates, a, t, rows)
+        _trimmed(G, p)
+        for c in range(p):
+            dv[t, c] = number(rows, OF_DV, c)
         for n in range(size):
-            gate = np.exp(log_g[t, n])
-            by_k, by_g = q.dtype.type(0), q.dtype.type(0)
-            by_a, by_b = q.dtype.type(0), q.dtype.type(0)
-            for p in range(width):
-                by_k += G[n, p] * v[t, p]
-                by_g += gate * S[t, n, p] * G[n, p]
-                by_a += S[t, n, p] * w[p]
-                by_b += G[n, p] * z[t, p]
-            dk[t, n], dlog_g[t, n], da[t, n], db[t, n] = by_k, by_g, by_a, by_b
-            if resets[t]:
-                dlog_g[t, n] = 0
-                for p in range(width):
-                    G[n, p] = 0
-            else:
-                for p in range(width):
-                    G[n, p] = gate * G[n, p] + a[t, n] * w[p]
+            dlog_g[t, n] = 0 if resets[t] else gates[n]
+        if resets[t]:
+            cleared(G)
+    for n in range(size):
+        for c in range(p):
+            dS0[n, c] = number(G, n, c)
+    held(memory)
 
 
 def run(arguments, S0, resets, *, chunk=0):
