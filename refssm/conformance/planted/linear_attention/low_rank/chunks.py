@@ -12,7 +12,7 @@ from refssm.linear_attention.delta_dplr_chunked import DELTA_DPLR_CHUNKED
 EXPONENT = -1e4  # of steps that do not see each other
 
 
-class Weights(SimpleNamespace):
+class ChunkWeights(SimpleNamespace):
     """The matrices of one chunk, S the state before it and v its values.
 
     A and B are what a reads of b and of k, P and Q what q reads of k and of b; W and R what both
@@ -20,13 +20,13 @@ class Weights(SimpleNamespace):
     """
 
 
-def _weights(g, S) -> Weights:
+def _weights(g, S) -> ChunkWeights:
     """The matrices of a chunk."""
     G = np.cumsum(g.log_g, axis=-2)
     earlier = G - g.log_g
     steps = np.arange(G.shape[-2])
     before, upto = (steps[:, None] > steps)[..., None], (steps[:, None] >= steps)[..., None]
-    m = Weights(g=g, G=G, S=S, v=g.v)
+    m = ChunkWeights(g=g, G=G, S=S, v=g.v)
     m.reading = np.exp(np.where(before, earlier[..., None, :] - G[..., None, :, :], EXPONENT))
     m.decays = np.exp(np.where(upto, G[..., None, :] - G[..., None, :, :], EXPONENT))
     m.A, m.B = (_pairs(g.a, x, m.reading) for x in (g.b, g.k))
