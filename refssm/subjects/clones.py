@@ -124,6 +124,7 @@ CLONES = {
                 "flash_linear_attention_delta",
                 "flash_linear_attention_delta_kernels",
                 "flash_linear_attention_rwkv6",
+                "flash_linear_attention_rwkv7",
             ),
             ("torch", "triton", "einops", "transformers"),
         ),
@@ -167,12 +168,13 @@ CLONES = {
         Clone(
             "ggml-org/ggml",
             "d99724f2b141fed9e1a9f402213506c081433465",
-            ("ggml", "ggml_rwkv"),
+            ("ggml", "ggml_rwkv", "ggml_rwkv7"),
         ),
         Clone(
             "BlinkDL/RWKV-LM",
             "524481d5099b38d9bc8ef1e89209161b86c8011b",
-            ("rwkv_lm",),
+            ("rwkv_lm", "rwkv7"),
+            ("torch",),
         ),
         Clone(
             "BlinkDL/RWKV-CUDA",

@@ -201,6 +201,24 @@ def kimi_delta_step(q, k, v, log_g, beta, S):
     return _step(q, k, v, log_g, beta, S)
 
 
+@implements(
+    "delta_dplr_step",
+    layout=f"{TOKENS}, b g h n, b g h n, b g h n, {STATE} -> b g h p, {STATE}",
+    **DECLARED,
+)
+@jax.jit
+def delta_dplr_step(q, k, v, log_g, a, b, S):
+    """What a reads is added along b."""
+    q, k = q[:, :, None], k[:, :, None]
+    z = (a[..., None, :] @ S)[..., 0, :]
+    S = (
+        jnp.exp(log_g)[..., None] * S
+        + b[..., None] * z[..., None, :]
+        + k[..., None] * v[..., None, :]
+    )
+    return (q[..., None, :] @ S)[..., 0, :], S
+
+
 AROUND = "g h, b g l n, b g l n, g h, b g h l p, g h"
 
 

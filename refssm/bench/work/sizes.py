@@ -86,6 +86,9 @@ _PAPER |= {
     "mamba2_step": _Row(_HEADS | _TOKENS),
     **dict.fromkeys(_LINEAR_ATTENTION, _Row(_KEYS)),
     **dict.fromkeys(_ITS_STEPS, _Row(_KEYS | _TOKENS)),
+    "delta_dplr": _Row(_KEYS),
+    "delta_dplr_chunked": _Row(_KEYS, parameters={"chunk": 64}),
+    "delta_dplr_step": _Row(_KEYS | _TOKENS),
     **dict.fromkeys(
         (f"{name}_chunked" for name in _LINEAR_ATTENTION), _Row(_KEYS, parameters={"chunk": 64})
     ),
