@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import refssm
-from refssm.conformance.gauges.linoss import _identity, _next, _through_powers
+from refssm.conformance.gauges.recurrences.linoss import _identity, _next, _through_powers
 from refssm.conformance.judging.grading import judge
 from refssm.linoss import IM, IMEX, explicit, explicit_slopes, implicit, implicit_slopes
 

@@ -8,7 +8,7 @@ from refssm._numerics.broadcasting import unbroadcast_each
 from refssm.catalog import states_in
 from refssm.domains import betas, real_signals, real_states
 from refssm.enclosure import recurrence as enclosure
-from refssm.oracle import recurrence as oracle
+from refssm.oracle.building import recurrence as oracle
 from refssm.scan.linear import MARKS
 
 

@@ -6,10 +6,10 @@ import pytest
 
 import refssm
 from refssm._declaration.arguments import several
+from refssm.conformance.cases.scaled import with_excess, with_scale
 from refssm.conformance.diagnosis.convention import conventions
 from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.conformance.judging.grading import judge
-from refssm.conformance.judging.scaled import with_excess, with_scale
 from refssm.xlstm import (
     MLSTM,
     MLSTM_CHUNKED,

@@ -2,7 +2,7 @@
 
 from mpmath import mp
 
-from refssm.oracle.recurrence import forms
+from refssm.oracle.building.recurrence import forms
 
 
 def mlstm_step(q, k, v, i, log_f, S, s, m, *, eps=0, **_):

@@ -6,7 +6,7 @@ import numpy as np
 
 from refssm._declaration.arguments import several
 from refssm.conformance.cases.case import Case
-from refssm.conformance.judging.scaled import has_scale, with_excess
+from refssm.conformance.cases.scaled import has_scale, with_excess
 
 
 def cotangents_of(case: Case, arrays, statics, views) -> tuple[list[np.ndarray], str]:

@@ -6,8 +6,8 @@ import numpy as np
 
 from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.scaled import with_scale
 from refssm.conformance.checks.law import NOTHING, law
-from refssm.conformance.judging.scaled import with_scale
 from refssm.conformance.judging.verdict import Verdict, worst_of
 
 

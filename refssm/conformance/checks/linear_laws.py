@@ -8,10 +8,10 @@ from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.scaled import with_scale
 from refssm.conformance.checks.law import NOTHING, law
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.grading import inexact
-from refssm.conformance.judging.scaled import with_scale
 from refssm.conformance.judging.verdict import Verdict, worst_of
 from refssm.conformance.number_types import judged_type
 from refssm.conformance.standard import Standard

@@ -13,11 +13,11 @@ from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.cotangents import cotangents_of
+from refssm.conformance.cases.scaled import with_scale
 from refssm.conformance.cases.windows import at_length, cut, in_window, time_axes, timed, windowed
 from refssm.conformance.checks.law import NOTHING, law
 from refssm.conformance.checks.linear_laws import linear_arguments
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.judging.scaled import with_scale
 from refssm.conformance.judging.verdict import Verdict, misfit, worst_of, wrong
 
 LEFT_OUT = "pieces that the implementation declines, or that `only` would change, are not compared"

@@ -17,9 +17,8 @@ from refssm.conformance.gauges import (  # noqa: F401  # importing them register
     hope,
     layers,
     linalg,
-    linoss,
+    recurrences,
     rules,
-    scales,
 )
 from refssm.conformance.gauges.tracked import Tracked, lifted, met, tracing
 

@@ -9,12 +9,12 @@ from refssm import oracle
 from refssm._declaration.arguments import several
 from refssm._declaration.operator import Operator
 from refssm.conformance.cases.case import Case, Knob
+from refssm.conformance.cases.scaled import with_excess
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import expect_of_oracle, unit_roundoff
 from refssm.conformance.judging.grading import grade_outputs, judge
-from refssm.conformance.judging.scaled import with_excess
 from refssm.conformance.standard import C
 from refssm.domains import DISCRETE, Domain, Static
 from refssm.scan import LINEAR_SCAN

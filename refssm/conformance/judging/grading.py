@@ -19,11 +19,11 @@ from math import floor, log2
 import numpy as np
 
 from refssm._declaration.operator import Operator
+from refssm.conformance.cases.scaled import with_scale
 from refssm.conformance.gauges.gauge import Cumulated, Gauge
 from refssm.conformance.judging.allowed import Bounds, decided, gross, least_size
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.invariants import grade_invariants
-from refssm.conformance.judging.scaled import with_scale
 from refssm.conformance.judging.verdict import (
     BEYOND,
     CLASSES,

@@ -5,7 +5,7 @@
 
 from mpmath import mp
 
-from refssm.oracle.recurrence import forms
+from refssm.oracle.building.recurrence import forms
 
 
 def rg_lru_step(u, r, i, a_param, x):

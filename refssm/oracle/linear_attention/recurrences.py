@@ -2,7 +2,7 @@
 
 from mpmath import mp
 
-from refssm.oracle.recurrence import forms
+from refssm.oracle.building.recurrence import forms
 
 
 def gated_linear_step(q, k, v, log_g, S, **_):

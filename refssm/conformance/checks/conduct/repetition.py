@@ -21,9 +21,9 @@ from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.cotangents import cotangents_of
 from refssm.conformance.cases.partners import changed_alone, together
+from refssm.conformance.cases.scaled import with_scale
 from refssm.conformance.checks.conduct.resized import longer, other_values
 from refssm.conformance.checks.law import conduct
-from refssm.conformance.judging.scaled import with_scale
 from refssm.conformance.judging.verdict import Verdict, told_apart, worst_of, wrong
 from refssm.conformance.number_types import NumberType
 
