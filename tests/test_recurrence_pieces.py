@@ -186,11 +186,11 @@ def test_a_gradient_gets_no_cotangent_with_an_axis_that_its_arguments_lack(numbe
         tail = np.cumsum(dy[..., ::-1], axis=-1)[..., ::-1] + dx
         return tail, dx + dy.sum(axis=-1, keepdims=True)
 
-    pieces = ByPieces("running_sum", sums, back, (-1,), -1, 1, only_states=False)
+    pieces = ByPieces("running_sum", sums, back, (-1,), -1, [1], only_states=False)
     b, numbers = np.arange(3.0), np.array(numbers)
     ones = np.ones((*numbers.shape[:-1], 3)), np.ones((*numbers.shape, 1))
-    packed = pieces.sequences_back(ones, (b,), np.ones((2, 1)), numbers)
-    placed = pieces.at_places_back(ones, (b,), np.ones(1), numbers)
+    packed = pieces.sequences_back(ones, (b,), [np.ones((2, 1))], numbers)
+    placed = pieces.at_places_back(ones, (b,), [np.ones(1)], numbers)
     assert len(seen) == 5  # two sequences, and three pieces between places
     assert all(dy == b and dx == start for dy, b, dx, start in seen)
     members = numbers.size // 2

@@ -58,6 +58,7 @@ class Contract:
     scales_exactly: bool = True  # f(2^k x) = 2^k f(x) bit by bit, where f is linear
     nan_may_spread: bool = False  # over the whole batch member that contains it
     may_raise_if_singular: bool = False
+    scaled_by_last: bool = False  # the last output is the logarithm of a scale of the states
 
     def __str__(self):
         return self.name
@@ -71,6 +72,16 @@ TRACED = Contract(
     gradient_case_entries=16384,
     oracle_entries=4096,
     follows_each_operation=True,
+)
+SCALED = Contract(
+    name="SCALED",
+    words="the tracked rounding error of the reference, entry by entry; of states as e^m S",
+    case_entries=65536,
+    double_case_entries=1024,
+    gradient_case_entries=16384,
+    oracle_entries=4096,
+    follows_each_operation=True,
+    scaled_by_last=True,
 )
 CHAIN = Contract(
     name="CHAIN",

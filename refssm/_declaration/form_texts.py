@@ -17,13 +17,13 @@ TEXTS = {
         `resets` has another type.""",
     "packed_stateful": """Signature ``{signature}``: as `{name}`, for m sequences one after the
         other. Sequence i ends before step `ends[i]`, begins where the one before ends (the first
-        one at step 0) and starts from the state `{first}[i]`; the last one ends at l. This is
+        one at step 0) and starts from the state `{firsts}`; the last one ends at l. This is
         ``cu_seqlens[1:]`` of public kernels. The last state of a sequence without steps is its
         first. ValueError if `ends` do not rise from 0 or more to l, TypeError if they are no
         integers.""",
     "packed_from": """Signature ``{signature}``: as `{name}`, for m sequences one after the other.
         Sequence i ends before step `ends[i]`, begins where the one before ends (the first one at
-        step 0) and starts from the state `{first}[i]`; the last one ends at l. This is
+        step 0) and starts from the state `{firsts}`; the last one ends at l. This is
         ``cu_seqlens[1:]`` of public kernels; sequences may have no steps. ValueError if `ends` do
         not rise from 0 or more to l, TypeError if they are no integers.""",
     "states": """Signature ``{signature}``: as `{name}_stateful`, with the states after

@@ -304,8 +304,12 @@ class Operator:
                 name = next(
                     n for n, ds in zip(self.inputs, self.input_dims, strict=True) if dim in ds
                 )
-                msg = f"`{name}` has {dim}={sizes[dim]}, wanted {wanted}"
-                raise ValueError(f"{self}: {msg} for {dim[1:]}={sizes[dim[1:]]} ({self.signature})")
+                if dim.isdigit():
+                    msg = f"`{name}` has an axis of {sizes[dim]}, wanted {dim}"
+                else:
+                    msg = f"`{name}` has {dim}={sizes[dim]}, wanted {wanted}"
+                    msg += f" for {dim[1:]}={sizes[dim[1:]]}"
+                raise ValueError(f"{self}: {msg} ({self.signature})")
         for name, domain in self.parameters.items():
             value = statics.get(name, self.defaults.get(name))
             if not domain.fits(value, sizes):

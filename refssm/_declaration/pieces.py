@@ -21,29 +21,36 @@ BACKWARDS = slice(None, None, -1)
 
 @dataclass(frozen=True)
 class ByPieces:
-    """`run` and `back` of a recurrence, and where time is in its arrays."""
+    """`run` and `back` of a recurrence, and where time is in its arrays.
+
+    States come as the list of their parts; `run` and `back` take one part alone, or a tuple.
+    """
 
     name: str  # of the operator, for messages
     run: Callable[..., Any]
     back: Callable[..., Any]
     axes: Sequence[int]  # the axis of time of each argument, from the end; 0 if it has none
     out: int  # the axis of time of the output
-    rank: int  # core axes of a state
+    ranks: Sequence[int]  # core axes of each part of a state
     only_states: bool  # True if the outputs are the states
 
     def sequences(self, arguments, states, ends, **statics):
         """Each sequence from its own state: the outputs, and the last state of each."""
-        pairs = [
+        found = [
             self.run(self._cut(arguments, w), self._state(states, i), None, **statics)
             for i, w in enumerate(self._windows(arguments, ends))
         ]
-        if not pairs:  # no step either
+        if not found:  # no step either
             y, *_ = self.run(arguments, None, None, **statics)
-            return y, np.broadcast_to(states, (*y.shape[: self.out], *self._core(states))).copy()
-        y = self._wide(np.concatenate([pair[0] for pair in pairs], axis=self.out), -self.out, ends)
+            batch, pairs = y.shape[: self.out], zip(states, self.ranks, strict=True)
+            shapes = [(*batch, *x.shape[x.ndim - rank - 1 :]) for x, rank in pairs]
+            pairs = zip(states, shapes, strict=True)
+            return y, *(np.broadcast_to(x, shape).copy() for x, shape in pairs)
+        outputs, *lasts = zip(*found, strict=True)
+        y = self._wide(np.concatenate(outputs, axis=self.out), -self.out, ends)
         if self.only_states:
             return y, None
-        return y, self._wide(self._stacked([pair[1] for pair in pairs]), self.rank + 1, ends)
+        return y, *self._stacked(lasts, ends)
 
     def sequences_back(self, cotangents, arguments, states, ends, **statics):
         """Gradients for the arguments and for the states."""
@@ -51,47 +58,54 @@ class ByPieces:
         if windows and ends.ndim > 1:
             start = self._state(states, 0)
             cotangents = self._narrow(cotangents, arguments, start, **statics)
-        found, cotangents = [], _widened(cotangents, (*arguments, states))
+        found, (dy, *dstates) = [], _widened(cotangents, (*arguments, *states))
         for i, w in enumerate(windows):
-            given = self._cut(cotangents[:1], w, [self.out])
-            given = given + tuple(self._state(dx, i) for dx in cotangents[1:])
+            given = *self._cut((dy,), w, [self.out]), *self._parts(dstates, i)
             piece, start = self._cut(arguments, w), self._state(states, i)
             found.append(self.back(given, piece, start, None, **statics))
         if not found:
-            return *(np.zeros_like(x) for x in arguments), np.zeros_like(states)
-        return *self._gathered(found), self._stacked([gradients[-1] for gradients in found])
+            return *(np.zeros_like(x) for x in arguments), *(np.zeros_like(x) for x in states)
+        starts = list(zip(*found, strict=True))[len(arguments) :]
+        return *self._gathered(found), *self._stacked(starts)
 
     def at_places(self, arguments, start, places, **statics):
         """The outputs from one state, and the state before each place."""
-        y, states = self._chained(arguments, start, places, **statics)
-        held = self._stacked(states[1:])  # one more than the places: the last state
-        held = at(held, slice(-1), -self.rank - 1)
-        y = np.concatenate(y, axis=self.out)
-        return self._wide(y, -self.out, places), self._wide(held, self.rank + 1, places)
+        y, states = self._chained(arguments, self._together(start), places, **statics)
+        held = self._stacked(zip(*states[1:], strict=True))  # one more than places: the last state
+        pairs = zip(held, self.ranks, strict=True)
+        held = [at(x, slice(-1), -rank - 1) for x, rank in pairs]
+        pairs = zip(held, self.ranks, strict=True)
+        held = [self._wide(x, rank + 1, places) for x, rank in pairs]
+        return self._wide(np.concatenate(y, axis=self.out), -self.out, places), *held
 
     def at_places_back(self, cotangents, arguments, start, places, **statics):
         """Gradients for the arguments and for the state, from the last piece to the first."""
+        start = self._together(start)
         if places.ndim > 1:
             cotangents = self._narrow(cotangents, arguments, start, **statics)
-        dy, dx = _widened(cotangents, (*arguments, start))
+        dy, *dstates = _widened(cotangents, (*arguments, *self._apart(start)))
         _, states = self._chained(arguments, start, places, **statics)
         windows, found = self._between(arguments, places), []
-        carried = np.zeros_like(states[-1])
+        carried = [np.zeros_like(x) for x in states[-1]]
         for i in range(len(windows) - 1, -1, -1):
-            (given,) = self._cut((dy,), windows[i], [self.out])
-            piece = self._cut(arguments, windows[i])
-            *gradients, carried = self.back((given, carried), piece, states[i], None, **statics)
+            given = *self._cut((dy,), windows[i], [self.out]), *carried
+            piece, before = self._cut(arguments, windows[i]), self._together(states[i])
+            gradients = self.back(given, piece, before, None, **statics)
+            carried = gradients[len(arguments) :]
             found.insert(0, gradients)
-            carried = carried + self._state(dx, i - 1) if i else carried
-        return *self._gathered(found), carried
+            if i:
+                pairs = zip(carried, self._parts(dstates, i - 1), strict=True)
+                carried = [x + at_place for x, at_place in pairs]
+        return *self._gathered(found), *carried
 
     def _chained(self, arguments, start, places, **statics):
-        """The outputs of each piece between places, and the states before and after each."""
-        y, states = [], [start]
+        """The outputs of each piece between places, and the parts of the states around each."""
+        y, states = [], [self._apart(start)]
         for w in self._between(arguments, places):
-            piece, state = self.run(self._cut(arguments, w), states[-1], None, **statics)
+            before = self._together(states[-1])
+            piece, *state = self.run(self._cut(arguments, w), before, None, **statics)
             y.append(piece)
-            states.append(state)
+            states.append(tuple(state))
         return y, states
 
     def backwards(self, arguments, **statics):
@@ -149,7 +163,7 @@ class ByPieces:
     def _narrow(self, cotangents, arguments, state, **statics):
         """Cotangents summed over the leading axes that only ends or places have."""
         y, *_ = self.run(self._cut(arguments, slice(0)), state, None, **statics)
-        cores = zip(cotangents, (-self.out, self.rank + 1), strict=False)
+        cores = zip(cotangents, (-self.out, *(rank + 1 for rank in self.ranks)), strict=False)
         shapes = [(*y.shape[: self.out], *c.shape[c.ndim - core :]) for c, core in cores]
         pairs = zip(cotangents, shapes, strict=True)
         return tuple(unbroadcast(c, np.zeros_like(c, shape=shape)) for c, shape in pairs)
@@ -159,13 +173,31 @@ class ByPieces:
         pairs = zip(arrays, axes or self.axes, strict=True)
         return tuple(at(x, window, axis) if axis else x for x, axis in pairs)
 
+    def _together(self, parts):
+        """The parts of a state as `run` and `back` take them."""
+        return tuple(parts) if len(self.ranks) > 1 else parts[0]
+
+    def _apart(self, state) -> tuple:
+        """The parts of a state, as a tuple."""
+        return tuple(state) if len(self.ranks) > 1 else (state,)
+
+    def _parts(self, states, i: int) -> list:
+        """The parts of state number i; [] if there are no states."""
+        return [at(x, i, -rank - 1) for x, rank in zip(states, self.ranks, strict=False)]
+
     def _state(self, states, i: int):
         """State number i."""
-        return at(states, i, -self.rank - 1)
+        return self._together(self._parts(states, i))
 
-    def _stacked(self, states):
-        """States with an axis for their numbers before the core axes."""
-        return np.stack(states, axis=-self.rank - 1)
+    def _stacked(self, states, numbers=None) -> list:
+        """Each part of the states, with an axis for their numbers before the core axes, and with
+        the leading axes of ends, if they are given."""
+        pairs = zip(states, self.ranks, strict=True)
+        stacked = [np.stack(part, axis=-rank - 1) for part, rank in pairs]
+        if numbers is None:
+            return stacked
+        pairs = zip(stacked, self.ranks, strict=True)
+        return [self._wide(x, rank + 1, numbers) for x, rank in pairs]
 
     def _gathered(self, found):
         """Gradients of the pieces for the arguments: joined along time, or summed."""
@@ -174,9 +206,6 @@ class ByPieces:
             np.concatenate(part, axis=axis) if axis else sum(part[1:], part[0])
             for part, axis in zip(parts, self.axes, strict=True)
         ]
-
-    def _core(self, states):
-        return states.shape[states.ndim - self.rank - 1 :]
 
 
 def _widened(cotangents, arguments):

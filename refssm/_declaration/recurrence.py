@@ -12,6 +12,9 @@ A role brings two functions. What a form does not have is None:
 
     run(arguments, state, resets, **statics) -> outputs, and the last state if there is a first
     back(cotangents, arguments, state, resets, **statics) -> gradients for arguments and state
+
+A state may have several parts. Then `state` is a tuple of arrays, which the step and the functions
+take and return as so many arguments and results: `run` returns the output and each last part.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ def follows_from_step(*_, **__):
 
 @dataclass(frozen=True)
 class State:
-    """What a recurrence carries from one step to the next."""
+    """What a recurrence carries from one step to the next, or one part of it."""
 
     letter: str  # "x": x0 before the first step, x before another one, x_next after it
     dims: str  # core dimensions: "n", "p,n"
@@ -83,6 +86,7 @@ class Recurrence:
 
     `linear` has the groups of arguments in which the outputs are linear together with the state,
     "B", or some outputs without it, "C->y"; `linear_from_rest` those that are so only from rest.
+    Of a state of several parts, an entry names the parts and the output itself: "v,S->y".
     `tags` and `examples` have the keys plain, stateful, packed, packed_stateful, states, reversed,
     step: the forms that there are.
     """
@@ -91,7 +95,7 @@ class Recurrence:
     signature: str  # of the form from rest
     inputs: Mapping[str, Domain]
     batch: str
-    state: State
+    state: State | tuple[State, ...]  # several parts: their numbers are of one step
     marks: Marks
     linear: tuple[str, ...]
     doc: str  # of the form from rest; its first line ends with "from rest."
@@ -120,11 +124,15 @@ class Recurrence:
 
     def by_steps(self, step: Callable, step_vjp: Callable) -> Steps:
         """`run` and `back` from one step and its VJP."""
-        *dims, out, state = (
-            tuple(filter(None, d.split(",")))
-            for d in (*self._dims, self._output_dims, self.state.dims)
-        )
-        return Steps(step, step_vjp, dims, out, state, self._all_states)
+        count = len(self.inputs)
+        *dims, out = (tuple(filter(None, d.split(","))) for d in (*self._dims, self._output_dims))
+        states = [tuple(filter(None, part.dims.split(","))) for part in self.states]
+        return Steps(step, step_vjp, dims[:count], out, states, self._all_states)
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """The parts of the state; most recurrences have one."""
+        return (self.state,) if isinstance(self.state, State) else self.state
 
     @cached_property
     def operators(self) -> tuple[Operator, ...]:
@@ -159,7 +167,7 @@ class Recurrence:
 
     def _forms(self, run: Callable, back: Callable) -> dict[str, Pair]:
         """The functions of a role by form, without the step."""
-        count, outputs = len(self.inputs), len(self.outputs)
+        count, outputs, together = len(self.inputs), len(self.outputs), self._together
 
         def plain(*args, **statics):
             return run(args, None, None, **statics)[0]
@@ -169,12 +177,12 @@ class Recurrence:
             return tuple(gradients[:count])
 
         def stateful(*args, **statics):
-            results = run(args[:-1], args[-1], None, **statics)
+            results = run(args[:count], together(args[count:]), None, **statics)
             return results[0] if self._all_states else tuple(results)
 
         def stateful_vjp(*args, **statics):
-            cotangents, arguments = args[: -count - 1], args[-count - 1 : -1]
-            return tuple(back(cotangents, arguments, args[-1], None, **statics))
+            cotangents, arguments, state = self._of_vjp(args)
+            return tuple(back(cotangents, arguments, together(state), None, **statics))
 
         def packed(*args, **statics):
             return run(args[:-1], None, args[-1], **statics)[0]
@@ -200,31 +208,32 @@ class Recurrence:
     def _forms_by_pieces(self, run: Callable, back: Callable) -> dict[str, Pair]:
         """The forms that run piece by piece, or backwards."""
         axes, out = [_time_axis(dims) for dims in self._dims], _time_axis(self._output_dims)
-        rank, outputs = len(self.state.dims.split(",")), len(self.outputs)
+        ranks, outputs = [_rank(part.dims) for part in self.states], len(self.outputs)
+        count = len(axes)
 
         def pieces(form):
-            return ByPieces(self._name(form), run, back, axes, out, rank, self._all_states)
+            return ByPieces(self._name(form), run, back, axes, out, ranks, self._all_states)
 
         def packed_stateful(*args, **statics):
-            *arguments, states, ends = args
-            made = pieces("packed_stateful").sequences(arguments, states, ends, **statics)
+            *given, ends = args
+            by_sequence = pieces("packed_stateful").sequences
+            made = by_sequence(given[:count], given[count:], ends, **statics)
             return made[0] if self._all_states else made
 
         def packed_stateful_vjp(*args, **statics):
-            *given, states, ends = args
-            cotangents, arguments = given[: -len(axes)], given[-len(axes) :]
+            *given, ends = args
             by_sequence = pieces("packed_stateful").sequences_back
-            return *by_sequence(cotangents, arguments, states, ends, **statics), None
+            return *by_sequence(*self._of_vjp(given), ends, **statics), None
 
         def states(*args, **statics):
-            *arguments, start, places = args
-            return pieces("states").at_places(arguments, start, places, **statics)
+            *given, places = args
+            at_places = pieces("states").at_places
+            return at_places(given[:count], given[count:], places, **statics)
 
         def states_vjp(*args, **statics):
-            *given, start, places = args
-            cotangents, arguments = given[: -len(axes)], given[-len(axes) :]
+            *given, places = args
             at_places = pieces("states").at_places_back
-            return *at_places(cotangents, arguments, start, places, **statics), None
+            return *at_places(*self._of_vjp(given), places, **statics), None
 
         def reversed_(*args, **statics):
             return pieces("reversed").backwards(args, **statics)
@@ -241,21 +250,32 @@ class Recurrence:
     def _step_by_scan(self, run: Callable, back: Callable) -> Pair:
         """The step of a mirror as its scan of length 1."""
         *axes, out = (_time_axis(dims) for dims in (*self._dims, self._output_dims))
-        count = len(self.inputs)
+        count, together = len(self.inputs), self._together
 
         def step(*args, **statics):
             """A scan of length 1."""
-            y, *state = run(_lengthened(args[:-1], axes), args[-1], None, **statics)
+            arguments = _lengthened(args[:count], axes)
+            y, *state = run(arguments, together(args[count:]), None, **statics)
             return _only(y, out) if self._all_states else (_only(y, out), *state)
 
         def step_vjp(*args, **statics):
             """A scan of length 1."""
-            (dy, *rest), arguments = args[: -count - 1], _lengthened(args[-count - 1 : -1], axes)
-            cotangents = *_lengthened((dy,), [out]), *rest
-            gradients = back(cotangents, arguments, args[-1], None, **statics)
-            return tuple(_only(g, axis) for g, axis in zip(gradients, (*axes, 0), strict=True))
+            (dy, *rest), arguments, state = self._of_vjp(args)
+            given = (*_lengthened((dy,), [out]), *rest), _lengthened(arguments, axes)
+            gradients = back(*given, together(state), None, **statics)
+            of_all = [*axes, *(0 for _ in state)]
+            return tuple(_only(g, axis) for g, axis in zip(gradients, of_all, strict=True))
 
         return self._named("step", Pair(step, step_vjp), run.__module__)
+
+    def _together(self, parts: Sequence[Any]) -> Any:
+        """The parts of a state as `run` and `back` take them: the only one, or a tuple."""
+        return tuple(parts) if len(self.states) > 1 else parts[0]
+
+    def _of_vjp(self, args: Sequence[Any]) -> tuple[Any, Any, Any]:
+        """Cotangents, arguments and parts of the state."""
+        first, parts = len(args) - len(self.inputs) - len(self.states), len(self.states)
+        return args[:first], args[first:-parts], args[-parts:]
 
     def _named(self, form: str, pair: Pair, module: str) -> Pair:
         """The functions of a form, with their names and the arguments they take."""
@@ -298,7 +318,7 @@ class Recurrence:
     @property
     def _all_states(self) -> bool:
         """True if the outputs are the states: the form from a state returns no other."""
-        return self.outputs == (self.state.letter,)
+        return self.outputs == tuple(part.letter for part in self.states)
 
     def _kind(self, form: str) -> str:
         """The form's own name: those from a state are called "from" where states are outputs."""
@@ -312,16 +332,16 @@ class Recurrence:
 
     def _extras(self, form: str) -> list[Extra]:
         """The arguments that the form from rest does not have."""
-        letter, dims, batch, domain = (getattr(self.state, f) for f in State.__annotations__)
-        first = Extra(f"{letter}0", dims, batch, domain)
-        outermost = self.batch.split(",")[0].split()[0]
-        of_sequences = Extra("ends", COUNT, "", self.marks.ends)
+        now = [Extra(part.letter, part.dims, part.batch, part.domain) for part in self.states]
+        first = [part._replace(name=f"{part.name}0") for part in now]
+        each = [part._replace(dims=f"{COUNT},{part.dims}".rstrip(",")) for part in first]
+        outermost = self.batch.replace(",", " ").split()[0]
         return {
-            "stateful": [first],
+            "stateful": first,
             "packed": [Extra("resets", TIME, outermost, self.marks.resets)],
-            "packed_stateful": [first._replace(dims=f"{COUNT},{dims}"), of_sequences],
-            "states": [first, Extra("places", COUNT, "", self.marks.places)],
-            "step": [Extra(letter, dims, batch, domain)],
+            "packed_stateful": [*each, Extra("ends", COUNT, "", self.marks.ends)],
+            "states": [*first, Extra("places", COUNT, "", self.marks.places)],
+            "step": now,
         }.get(form, [])
 
     def _inputs(self, form: str) -> dict[str, Domain]:
@@ -329,11 +349,15 @@ class Recurrence:
         return inputs | {extra.name: extra.domain for extra in self._extras(form)}
 
     def _outputs(self, form: str) -> tuple[str, ...]:
-        letter = self.state.letter
-        last = f"{letter}_next" if form == "step" else letter if form in STATEFUL else ""
-        if self._all_states:
-            return (last,) if last else self.outputs
-        return (*self.outputs, last) if last else self.outputs
+        if form not in (*STATEFUL, "step"):
+            return self.outputs
+        last = tuple(self._last(form, part) for part in self.states)
+        return last if self._all_states else (*self.outputs, *last)
+
+    @staticmethod
+    def _last(form: str, part: State) -> str:
+        """What a form calls a part of the last state."""
+        return f"{part.letter}_next" if form == "step" else part.letter
 
     @property
     def _dims(self) -> list[str]:
@@ -352,7 +376,7 @@ class Recurrence:
         dims = [*dims, *(extra.dims for extra in self._extras(form))]
         if form in (*STATEFUL, "step") and not self._all_states:
             several = f"{COUNT}," if form in ("packed_stateful", "states") else ""
-            outputs += [several + self.state.dims]
+            outputs += [f"{several}{part.dims}".rstrip(",") for part in self.states]
         return "->".join(",".join(f"({d})" for d in side) for side in (dims, outputs))
 
     def _traits(self, form: str) -> frozenset[str]:
@@ -360,18 +384,35 @@ class Recurrence:
         linear = [] if stateful else [*self.linear_from_rest]
         for text in self.linear:
             arguments, _, output = text.partition("->")
-            if not stateful:
+            if len(self.states) > 1:
+                linear += self._linear_in_parts(form, arguments.split(","), output)
+            elif not stateful:
                 linear.append(arguments)
             elif output:
                 linear.append(text)
             else:
                 linear.append(f"{arguments},{extras[0].name}")
         others = frozenset() if form == "step" else self.traits
-        if form in ("plain", "stateful"):
+        if form in ("plain", "stateful") and "stateful" in self.tags:
             others = others | {"state"}
         if form == "reversed":
             others = others - {"causal"} | {"anticausal"}
         return frozenset(others | {f"linear:{text}" for text in linear})
+
+    def _linear_in_parts(self, form: str, arguments: Sequence[str], output: str) -> list[str]:
+        """A group that names parts of the state, as the form calls them; [] if it lacks the output.
+
+        A form from rest has no parts: what is linear in them, too, is linear in the others.
+        """
+        parts = dict(zip((part.letter for part in self.states), self.states, strict=True))
+        stateful = form in (*STATEFUL, "step")
+        if output in parts and not stateful:
+            return []
+        first = [extra.name for extra in self._extras(form)]
+        given = {letter: name for letter, name in zip(parts, first, strict=False) if stateful}
+        named = [given.get(a, a) for a in arguments if stateful or a not in parts]
+        output = self._last(form, parts[output]) if output in parts else output
+        return [f"{','.join(named)}->{output}"]
 
     def _definition(self, form: str) -> Callable[..., Any] | None:
         """The function whose rounding errors count, without this one's parameters."""
@@ -385,12 +426,13 @@ class Recurrence:
 
     def _said(self, form: str) -> dict[str, str]:
         """What stands in the braces of a docstring."""
-        extras = self._extras(form)
+        names = [extra.name for extra in self._extras(form)[: len(self.states)]]
         return {
             "name": self.name,
             "signature": self._signature(form),
-            "first": extras[0].name if extras else "",
-            "last": self.state.letter,
+            "first": ", ".join(names),
+            "firsts": ", ".join(f"{name}[i]" for name in names),
+            "last": ", d".join(part.letter for part in self.states),
             "step": f", or `{self._name('step')}`," if self.step else "",
             "citation": self._citation(form),
             "gradients": ", ".join(
@@ -410,6 +452,11 @@ class Recurrence:
 def _without_time(dims: str) -> str:
     """ "l,n" -> "n"."""
     return ",".join(d for d in dims.split(",") if d != TIME)
+
+
+def _rank(dims: str) -> int:
+    """The number of core dimensions."""
+    return len(list(filter(None, dims.split(","))))
 
 
 def _time_axis(dims: str) -> int:

@@ -19,42 +19,50 @@ Dims = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Steps:
-    """One step and its VJP, and the core dimensions of arguments, output and state; l is time."""
+    """One step and its VJP, and the core dimensions of arguments, output and state; l is time.
+
+    A state has one part or several: inside, it is a tuple of arrays.
+    """
 
     step: Callable[..., Any]
     step_vjp: Callable[..., Any]
     dims: Sequence[Dims]
     out: Dims
-    state: Dims
+    state: Sequence[Dims]  # of each part
     only_states: bool  # True if the output is the state, which the step returns once
 
     def run(self, arguments, state, resets, **statics):
         """The outputs, and the last state if there is a first one."""
         y, _, after = self.states(arguments, state, resets, **statics)
-        batch = after.shape[: after.ndim - len(self.state)]
+        batch = after[0].shape[: after[0].ndim - len(self.state[0])]
         if not y:
             sizes = self._sizes(arguments)
             shape = (*batch, *(sizes[d] for d in self.out))
-            y = np.zeros_like(after, shape=shape, dtype=np.result_type(after, *arguments))
+            y = np.zeros_like(after[0], shape=shape, dtype=np.result_type(*after, *arguments))
         else:
             y = np.stack(y, axis=self._axis(self.out))
         y = with_batch(y, len(self.out), batch)
-        return (y,) if state is None or self.only_states else (y, after)
+        return (y,) if state is None or self.only_states else (y, *after)
 
     def back(self, cotangents, arguments, state, resets, **statics):
         """Gradients for the arguments and the state, from the last step to the first."""
         _, before, after = self.states(arguments, state, resets, **statics)
         taken = self._taken(statics)
-        dy, carried = cotangents[0], (*cotangents[1:], np.zeros_like(after))[0]
+        dy, *carried = cotangents
+        carried, count = carried or [np.zeros_like(part) for part in after], len(self.dims)
         found: list[tuple] = []
         for k in range(len(before) - 1, -1, -1):
             dy_k = at(dy, k, self._axis(self.out))
-            given = (dy_k + carried,) if self.only_states else (dy_k, carried)
-            *gradients, carried = self.step_vjp(*given, *self._at(arguments, k), before[k], **taken)
-            carried = self._kept(carried, resets, k)
-            found.insert(0, tuple(gradients))
-        start = after if state is None else state
-        return *self._gathered(found, arguments), unbroadcast_each((carried,), (start,))[0]
+            given = (dy_k + carried[0],) if self.only_states else (dy_k, *carried)
+            gradients = self.step_vjp(*given, *self._at(arguments, k), *before[k], **taken)
+            carried = self._kept(gradients[count:], resets, k)
+            found.insert(0, tuple(gradients[:count]))
+        start = after if state is None else self._parts(state)
+        return *self._gathered(found, arguments), *unbroadcast_each(carried, start)
+
+    def _parts(self, state) -> tuple:
+        """The parts of a state, which is the only one or a tuple."""
+        return tuple(state) if len(self.state) > 1 else (state,)
 
     def _taken(self, statics: Mapping) -> dict:
         """The keywords that the step has; others, as `chunk`, change nothing."""
@@ -63,25 +71,32 @@ class Steps:
 
     def states(self, arguments, state, resets, **statics):
         """The outputs, the state before each step with all leading axes, and the last state."""
-        batch = self._batch(arguments, state, resets)
-        if state is None:
-            shape = (*batch, *(self._sizes(arguments)[d] for d in self.state))
-            state = np.zeros_like(arguments[0], shape=shape, dtype=np.result_type(*arguments))
-        state, y, before = with_batch(state, len(self.state), batch), [], []
+        parts = self._at_rest(arguments, resets) if state is None else self._parts(state)
+        batch = self._batch(arguments, parts, resets)
+        pairs = zip(parts, self.state, strict=True)
+        parts, y, before = tuple(with_batch(x, len(dims), batch) for x, dims in pairs), [], []
         taken = self._taken(statics)
         for k in range(self._sizes(arguments)["l"]):
-            before.append(self._kept(state, resets, k))
-            state = self.step(*self._at(arguments, k), before[-1], **taken)
-            y_k, state = (state, state) if self.only_states else state
+            before.append(self._kept(parts, resets, k))
+            made = self.step(*self._at(arguments, k), *before[-1], **taken)
+            y_k, *parts = (made, made) if self.only_states else made
             y.append(y_k)
-        return y, before, state
+        return y, before, tuple(parts)
 
-    def _kept(self, state, resets, k: int):
+    def _at_rest(self, arguments, resets) -> tuple:
+        """Zeros for each part of the state."""
+        batch, sizes = self._batch(arguments, (), resets), self._sizes(arguments)
+        kind = np.result_type(*arguments)
+        shapes = [(*batch, *(sizes[d] for d in dims)) for dims in self.state]
+        return tuple(np.zeros_like(arguments[0], shape=shape, dtype=kind) for shape in shapes)
+
+    def _kept(self, parts, resets, k: int) -> tuple:
         """The state, or exactly 0 where a sequence begins; selected, so NaN does not pass."""
         if resets is None or not resets[..., k].any():
-            return state
-        begins = resets[..., k].reshape(*resets.shape[:-1], *[1] * len(self.state))
-        return np.where(begins, 0, state)
+            return tuple(parts)
+        now = resets[..., k]
+        begins = [now.reshape((*now.shape, *[1] * len(dims))) for dims in self.state]
+        return tuple(np.where(b, 0, x) for b, x in zip(begins, parts, strict=True))
 
     def _at(self, arguments, k: int) -> list:
         """The arguments of step k."""
@@ -98,11 +113,10 @@ class Steps:
             for part, dims in parts
         ]
 
-    def _batch(self, arguments, state, resets):
+    def _batch(self, arguments, parts, resets):
         """The leading axes of all."""
-        shapes = [x.shape[: x.ndim - len(d)] for x, d in zip(arguments, self.dims, strict=True)]
-        if state is not None:
-            shapes.append(state.shape[: state.ndim - len(self.state)])
+        pairs = [*zip(arguments, self.dims, strict=True), *zip(parts, self.state, strict=False)]
+        shapes = [x.shape[: x.ndim - len(dims)] for x, dims in pairs]
         if resets is not None:
             shapes.append(resets.shape[:-1])
         return np.broadcast_shapes(*shapes)

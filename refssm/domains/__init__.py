@@ -1,6 +1,13 @@
 """Domains of the inputs: named maps from the unit square, shared by cases, tests and docs."""
 
 from refssm.domains.domain import DISCRETE, Counts, Domain, Numbers, Static
+from refssm.domains.gates import (
+    candidates,
+    input_gates,
+    rate_logits,
+    recurrence_gates,
+    update_logits,
+)
 from refssm.domains.layers import (
     complex_entries,
     complex_states,
@@ -31,6 +38,8 @@ from refssm.domains.linear_attention import (
     log_gates,
     products_of_keys,
     queries,
+    removals,
+    removed_keys,
     unit_keys,
     values_of_chunks,
     writes_of_states,
@@ -66,6 +75,12 @@ from refssm.domains.memories import (
     settling_matrices,
 )
 from refssm.domains.norms import channel_groups, features, floors, norm_weights
+from refssm.domains.oscillators import (
+    oscillator_states,
+    oscillator_steps,
+    soft_springs,
+    springs,
+)
 from refssm.domains.recurrences import (
     biases,
     chunk_sizes,
@@ -131,6 +146,7 @@ from refssm.domains.transfers import (
     outer_points,
     ringing_matrices,
 )
+from refssm.domains.xlstm import denominators, exponential_gates, forget_gates, log_scales
 
 __all__ = [
     "DISCRETE",
@@ -142,6 +158,7 @@ __all__ = [
     "biases",
     "block_counts",
     "block_orders",
+    "candidates",
     "channel_biases",
     "channel_groups",
     "chunk_sizes",
@@ -156,10 +173,12 @@ __all__ = [
     "damped_modes",
     "decays",
     "delays",
+    "denominators",
     "discrete_poles",
     "distinct_modes",
     "even_mode_orders",
     "even_orders",
+    "exponential_gates",
     "exponents",
     "exponents_of_laguerre",
     "fading_rates",
@@ -168,6 +187,7 @@ __all__ = [
     "filter_lengths",
     "fixed_decays",
     "floors",
+    "forget_gates",
     "fractions",
     "frequencies",
     "gains",
@@ -178,6 +198,7 @@ __all__ = [
     "gates",
     "head_rates",
     "impulse_responses",
+    "input_gates",
     "input_matrices",
     "input_vectors",
     "inverses_of_chunks",
@@ -193,6 +214,7 @@ __all__ = [
     "log_decays",
     "log_gates",
     "log_rates",
+    "log_scales",
     "log_steps",
     "logits",
     "long_windows",
@@ -207,6 +229,8 @@ __all__ = [
     "nodes",
     "norm_weights",
     "orders",
+    "oscillator_states",
+    "oscillator_steps",
     "outer_points",
     "places",
     "poles",
@@ -215,6 +239,7 @@ __all__ = [
     "products_of_keys",
     "projections",
     "queries",
+    "rate_logits",
     "rates",
     "real_matrices",
     "real_projections",
@@ -223,7 +248,10 @@ __all__ = [
     "real_taps",
     "recency_powers",
     "recency_rates",
+    "recurrence_gates",
     "recurrent_weights",
+    "removals",
+    "removed_keys",
     "resets",
     "residues",
     "ring_phases",
@@ -238,7 +266,9 @@ __all__ = [
     "signals",
     "signed_modes",
     "skips",
+    "soft_springs",
     "solved_matrices",
+    "springs",
     "stable",
     "state_matrices",
     "states",
@@ -250,6 +280,7 @@ __all__ = [
     "taps",
     "transitions",
     "unit_keys",
+    "update_logits",
     "values_of_chunks",
     "warping_steps",
     "waveforms",

@@ -65,6 +65,7 @@ class Domain:
     decay: bool = False  # multiplies the state, which is 0 before the first step: a, or its log
     tame_textures: tuple[str, ...] = ("each", "constant")  # textures of a tame case
     follows: str = ""  # the argument whose columns its first row multiplies
+    entry_by_entry: bool = False  # what it follows it multiplies entry by entry, by 0 to −1
     # textures of "close" and "strong" cases
     structured: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NOTHING)
 

@@ -53,6 +53,30 @@ keys = Domain(
     holds=short,
 )
 
+removed_keys = replace(
+    keys,
+    summary="what a step reads, of norm at most 1: any, the same at all steps, one entry, short, 0",
+    decay=True,  # reads the state
+)
+
+removals = Domain(
+    summary="each entry of a times one of 0 to −1: −1, 0, the same for all keys, 1e-6 to 1",
+    maps={
+        "one": lambda a, b: -np.ones_like(a) + 0j,
+        "usual": lambda a, b: -1 / (1 + np.exp(4 - 8 * a)) + 0j,
+        "any": lambda a, b: -a + 0j,
+        "corners": lambda a, b: -np.round(a) + 0j,
+        "small": lambda a, b: -logarithmic(1e-6, 1e-1, a) + 0j,
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+    },
+    tame=("one", "usual", "any"),
+    textures=("each", "constant", "gaps"),
+    kind="real",
+    decay=True,  # multiplies what is read of the state
+    follows="a",
+    entry_by_entry=True,
+)
+
 queries = replace(
     projections, summary="queries: moduli 1e-6 to 1e3, exact integers, real", kind="real"
 )

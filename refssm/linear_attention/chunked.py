@@ -73,10 +73,10 @@ _VJP_DOC = """The gradients of `{name}`, because it is the same function."""
 FORMS = "plain", "stateful", "packed", "packed_stateful"
 
 
-def _by_chunks(recurrence: Recurrence, examples, tags, citation: str) -> Recurrence:
+def by_chunks(recurrence: Recurrence, examples, tags, citation: str, run=None) -> Recurrence:
     """The recurrence by chunks: forms, rounding errors and domains are those of `recurrence`."""
     first, _, _ = recurrence.doc.partition(" from rest.")
-    made = ByChunks(tuple(recurrence.inputs), gates_keys(recurrence.operators[0]))
+    run = run or ByChunks(tuple(recurrence.inputs), gates_keys(recurrence.operators[0])).run
     told = {"signature": recurrence.signature, "name": recurrence.name, "citation": citation}
 
     def of_steps(cotangents, arguments, S0, resets, *, chunk):
@@ -88,7 +88,7 @@ def _by_chunks(recurrence: Recurrence, examples, tags, citation: str) -> Recurre
         recurrence,
         name=f"{recurrence.name}_chunked",
         step=None,
-        run=made.run,
+        run=run,
         back=of_steps,
         parameters={"chunk": chunk_sizes},
         same_as=recurrence,  # its rounding errors define the bound
@@ -101,7 +101,7 @@ def _by_chunks(recurrence: Recurrence, examples, tags, citation: str) -> Recurre
     )
 
 
-GATED_LINEAR_CHUNKED = _by_chunks(
+GATED_LINEAR_CHUNKED = by_chunks(
     GATED_LINEAR,
     examples=(
         """
@@ -136,7 +136,7 @@ GATED_LINEAR_CHUNKED = _by_chunks(
     ),
     citation="yang2023gla, §4",
 )
-DELTA_CHUNKED = _by_chunks(
+DELTA_CHUNKED = by_chunks(
     DELTA,
     examples=(
         """
@@ -171,7 +171,7 @@ DELTA_CHUNKED = _by_chunks(
     ),
     citation="yang2024delta, §3.2",
 )
-GATED_DELTA_CHUNKED = _by_chunks(
+GATED_DELTA_CHUNKED = by_chunks(
     GATED_DELTA,
     examples=(
         """
@@ -207,7 +207,7 @@ GATED_DELTA_CHUNKED = _by_chunks(
     ),
     citation="yang2024gated, §3.3",
 )
-KIMI_CHUNKED = _by_chunks(
+KIMI_CHUNKED = by_chunks(
     KIMI,
     examples=(
         """

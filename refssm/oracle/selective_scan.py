@@ -5,7 +5,7 @@
 
 from mpmath import mp
 
-from refssm.oracle.recurrence import forms
+from refssm.oracle.building.recurrence import forms
 
 
 def selective_step(u, dt, A, B, C, x):

@@ -5,7 +5,7 @@
 
 from mpmath import mp
 
-from refssm.oracle.recurrence import forms
+from refssm.oracle.building.recurrence import forms
 
 
 def ssd_step(x, log_a, B, C, S, **_):

@@ -22,12 +22,14 @@ from refssm.presets import (
     selective_scan,
     ssd,
     vandermonde,
+    xlstm,
 )
 from refssm.presets.preset import Preset
+from refssm.presets.recurrences import gated_units, linoss
 
 FAMILIES = (
-    cauchy, convolution, diagonal, discretize, dplr, hankel, hippo, hope, krylov, layers,
-    linear_attention, norms, scan, selective_scan, ssd, vandermonde,
+    cauchy, convolution, diagonal, discretize, dplr, gated_units, hankel, hippo, hope, krylov,
+    layers, linear_attention, linoss, norms, scan, selective_scan, ssd, vandermonde, xlstm,
 )  # fmt: skip
 
 

@@ -144,11 +144,8 @@ LINEAR = Recurrence(
             "associative_scan",
             "parallel scan",
             "pscan",
-            "RG-LRU",
-            "Griffin",
             "binary_operator",
             "accelerated_scan",
-            "minGRU",
             "heinsen_associative_scan_log",
             "fused_recurrent_hgrn",
             "chunk_hgrn",
@@ -161,7 +158,7 @@ LINEAR = Recurrence(
             "linear scan with a state for each packed sequence",
         ),
         "reversed": ("associative_scan reverse=True", "reverse linear scan", "backward scan"),
-        "step": ("one step of a linear recurrence", "RG-LRU decoding"),
+        "step": ("one step of a linear recurrence",),
     },
 )
 (

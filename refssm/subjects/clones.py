@@ -39,6 +39,18 @@ CLONES = {
     clone.subject or clone.name: clone
     for clone in (
         Clone(
+            "NX-AI/mlstm_kernels",
+            "39d3c61741e5d2c0e6ab8922106dd236632c5139",
+            ("mlstm_kernels",),
+            ("torch", "einops", "triton"),
+        ),
+        Clone(
+            "NX-AI/xlstm",
+            "032a6fb8ee19a8c0db80ae6111ff4744a09414a9",
+            ("xlstm_backends",),
+            ("torch",),
+        ),
+        Clone(
             "tommyip/mamba2-minimal",
             "4f4413731f24303b4e046962bce6ca5b6a3b13d6",
             ("mamba2_minimal",),
@@ -111,6 +123,8 @@ CLONES = {
                 "flash_linear_attention",
                 "flash_linear_attention_delta",
                 "flash_linear_attention_delta_kernels",
+                "flash_linear_attention_rwkv6",
+                "flash_linear_attention_rwkv7",
             ),
             ("torch", "triton", "einops", "transformers"),
         ),
@@ -154,7 +168,19 @@ CLONES = {
         Clone(
             "ggml-org/ggml",
             "d99724f2b141fed9e1a9f402213506c081433465",
-            ("ggml",),
+            ("ggml", "ggml_rwkv", "ggml_rwkv7"),
+        ),
+        Clone(
+            "BlinkDL/RWKV-LM",
+            "524481d5099b38d9bc8ef1e89209161b86c8011b",
+            ("rwkv_lm", "rwkv7"),
+            ("torch",),
+        ),
+        Clone(
+            "BlinkDL/RWKV-CUDA",
+            "9b17d5d80a0e9d2cbf090590725672464daa3aee",
+            ("rwkv_cuda",),
+            ("torch", "triton"),
         ),
         Clone(
             "vllm-project/vllm",
@@ -185,6 +211,18 @@ CLONES = {
             "2efa84dac0e68e63547a27a18fa943c98f1c312e",
             ("recurrentgemma_torch", "recurrentgemma_jax"),
             ("torch", "jax", "flax", "einops", "jaxtyping", "typeguard", "absl", "sentencepiece"),
+        ),
+        Clone(
+            "lucidrains/minGRU-pytorch",
+            "38b26e119a2e85e70ea53825dc09b91b021afa06",
+            ("mingru_pytorch",),
+            ("torch",),
+        ),
+        Clone(
+            "tk-rusch/linoss",
+            "83e6318469cf9e5f78290ed5f5fe8db7cfb6e667",
+            ("linoss",),
+            ("jax",),
         ),
         Clone(
             "TariqAHassan/S4Torch",
@@ -249,13 +287,14 @@ def alone(name: str, file: str) -> ModuleType:
 
 
 def definitions(name: str, file: str, *functions: str, **imported: Any) -> SimpleNamespace:
-    """Functions of a file that imports too much, with the modules that they need by their names.
+    """Functions and classes of a file that imports too much, with the modules that they need.
 
-    Test files have references beside tests that need a card. Raises ImportError as `module` does.
+    These come by their names. Test files have references beside tests that need a card. Raises
+    ImportError as `module` does.
     """
     path = source(name, file)
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = (x for x in tree.body if isinstance(x, ast.FunctionDef))
+    found = (x for x in tree.body if isinstance(x, (ast.FunctionDef, ast.ClassDef)))
     kept: list[ast.stmt] = [x for x in found if x.name in functions]
     exec(compile(ast.Module(kept, []), str(path), "exec"), imported)
     return SimpleNamespace(**{f: imported[f] for f in functions})

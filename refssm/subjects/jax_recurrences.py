@@ -144,6 +144,18 @@ def gated_linear_recurrence_chunked(q, k, v, log_g, *, chunk):
     return _attention(q, k, v, log_g, chunk=chunk)
 
 
+@implements("rwkv6_chunked", layout=f"{HEADS}, {KEYS}, g h n -> {FOUND}", **DECLARED)
+@partial(jax.jit, static_argnames="chunk")
+def rwkv6_chunked(r, k, v, log_w, u, *, chunk):
+    """The same of receptances one step later, and what belongs to a step alone."""
+    late = jnp.zeros_like(v)
+    if r.shape[-2] > 1:
+        late = _attention(r[..., 1:, :], *(a[..., :-1, :] for a in (k, v, log_w)), chunk=chunk)
+        late = jnp.pad(late, [*[(0, 0)] * 3, (1, 0), (0, 0)])
+    r, k = r[:, :, None], k[:, :, None]
+    return late + (r * u[..., None, :] * k).sum(-1, keepdims=True) * v
+
+
 @implements("delta_rule_chunked", layout=f"{HEADS}, {GATES} -> {FOUND}", **DECLARED)
 @partial(jax.jit, static_argnames="chunk")
 def delta_rule_chunked(q, k, v, beta, *, chunk):
@@ -187,6 +199,24 @@ def gated_delta_step(q, k, v, log_g, beta, S):
 def kimi_delta_step(q, k, v, log_g, beta, S):
     """A gate for each key."""
     return _step(q, k, v, log_g, beta, S)
+
+
+@implements(
+    "delta_dplr_step",
+    layout=f"{TOKENS}, b g h n, b g h n, b g h n, {STATE} -> b g h p, {STATE}",
+    **DECLARED,
+)
+@jax.jit
+def delta_dplr_step(q, k, v, log_g, a, b, S):
+    """What a reads is added along b."""
+    q, k = q[:, :, None], k[:, :, None]
+    z = (a[..., None, :] @ S)[..., 0, :]
+    S = (
+        jnp.exp(log_g)[..., None] * S
+        + b[..., None] * z[..., None, :]
+        + k[..., None] * v[..., None, :]
+    )
+    return (q[..., None, :] @ S)[..., 0, :], S
 
 
 AROUND = "g h, b g l n, b g l n, g h, b g h l p, g h"

@@ -18,7 +18,7 @@ MODULES = {
     ),
     "accelerated-scan": ("accelerated_scan",),
     "mambapy": ("mambapy",),
-    "transformers": ("transformers", "qwen3_next", "mamba2_mixers"),
+    "transformers": ("transformers", "transformers_xlstm", "qwen3_next", "mamba2_mixers"),
     "onnx": ("onnx",),
     "s5-pytorch": ("s5_pytorch",),
     "lrnnx": ("lrnnx",),

@@ -1,8 +1,11 @@
 # pyright: reportMissingImports=false
-"""RecurrentGemma in PyTorch: `rnn_scan`, a loop over time, and `Conv1D`.
+"""RecurrentGemma in PyTorch: `rnn_scan`, a loop over time, `RGLRU` around it, and `Conv1D`.
 
 In bfloat16 `rnn_scan` accumulates in float32.
 """
+
+import inspect
+from types import FunctionType, SimpleNamespace
 
 import torch
 from torch.func import functional_call
@@ -94,3 +97,60 @@ def bfloat16_packed(a, b, resets):
 def bfloat16_from(a, b, x0):
     """rnn_scan in bfloat16, without resets, from a state in float32."""
     return layers.rnn_scan(b, a, none(b), x0.float())[0]
+
+
+class TorchAfterGates:
+    """PyTorch, with gates that are after their logistic function already."""
+
+    @staticmethod
+    def sigmoid(x):
+        """A gate as it is."""
+        return x
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
+
+FORWARD = inspect.unwrap(layers.RGLRU.forward)
+GLOBALS = {**FORWARD.__globals__, "torch": TorchAfterGates()}
+UNIT = FunctionType(FORWARD.__code__, GLOBALS, "unit", FORWARD.__defaults__)
+FLOAT32 = {"framework": "torch", "vjp": True, "dtypes": ("float32",)}  # what it accumulates in
+GATES = "b l n, b l n, b l n, n"
+
+
+def unit(u, r, i, a_param, positions, cache=None):
+    """RGLRU.forward without the projections of its gates."""
+    given = SimpleNamespace(input_gate=lambda _: i, a_gate=lambda _: r, a_param=a_param)
+    return UNIT(given, u, positions.expand(u.shape[:2]), cache)[0]
+
+
+@implements("rg_lru", layout=f"{GATES} -> b l n", **FLOAT32)
+def rg_lru(u, r, i, a_param):
+    """RGLRU after position 0, with a cache of zeros."""
+    return unit(u, r, i, a_param, 1 + torch.arange(u.shape[1]), torch.zeros_like(u[:, :1].sum(1)))
+
+
+@implements("rg_lru_from", layout=f"{GATES}, b n -> b l n", **FLOAT32)
+def rg_lru_from(u, r, i, a_param, x0):
+    """RGLRU after position 0, with a cache."""
+    return unit(u, r, i, a_param, 1 + torch.arange(u.shape[1]), x0)
+
+
+@implements("rg_lru_step", layout="b n, b n, b n, n, b n -> b n", **FLOAT32)
+def rg_lru_step(u, r, i, a_param, x):
+    """RGLRU of one token after position 0: decoding."""
+    return unit(u[:, None], r[:, None], i[:, None], a_param, torch.ones(1, 1), x)[:, 0]
+
+
+@implements("rg_lru_unscaled_start", layout=f"{GATES} -> b l n", **FLOAT32)
+def rg_lru_unscaled_start(u, r, i, a_param):
+    """RGLRU from position 0."""
+    return unit(u, r, i, a_param, torch.arange(u.shape[1]))
+
+
+@implements("rg_lru_unscaled_start_packed", layout=f"{GATES}, b l -> b l n", **FLOAT32)
+def rg_lru_unscaled_start_packed(u, r, i, a_param, resets):
+    """RGLRU of several documents, each from position 0."""
+    starts = resets != 0
+    starts[:, :1] = True
+    return unit(u, r, i, a_param, (~starts).to(torch.int64))

@@ -127,6 +127,15 @@ def gated_linear_recurrence_chunked(q, k, v, log_g, *, chunk):
     return _attention(q, k, v, log_g, chunk=chunk)
 
 
+@implements("rwkv6_chunked", layout=f"{HEADS}, {KEYS}, g h n -> {FOUND}", **DECLARED)
+def rwkv6_chunked(r, k, v, log_w, u, *, chunk):
+    """The same of receptances one step later, and what belongs to a step alone."""
+    late = pad(_attention(r[..., 1:, :], *(a[..., :-1, :] for a in (k, v, log_w)), chunk=chunk),
+               (0, 0, min(r.shape[-2], 1), 0))  # fmt: skip
+    r, k = r[:, :, None], k[:, :, None]
+    return late + (r * u[..., None, :] * k).sum(-1, keepdim=True) * v
+
+
 @implements("delta_rule_chunked", layout=f"{HEADS}, {GATES} -> {FOUND}", **DECLARED)
 def delta_rule_chunked(q, k, v, beta, *, chunk):
     """No gate."""
@@ -167,6 +176,23 @@ def gated_delta_step(q, k, v, log_g, beta, S):
 def kimi_delta_step(q, k, v, log_g, beta, S):
     """A gate for each key."""
     return _step(q, k, v, log_g, beta, S)
+
+
+@implements(
+    "delta_dplr_step",
+    layout=f"{TOKENS}, b g h n, b g h n, b g h n, {STATE} -> b g h p, {STATE}",
+    **DECLARED,
+)
+def delta_dplr_step(q, k, v, log_g, a, b, S):
+    """What a reads is added along b."""
+    q, k = q[:, :, None], k[:, :, None]
+    z = (a[..., None, :] @ S)[..., 0, :]
+    S = (
+        torch.exp(log_g)[..., None] * S
+        + b[..., None] * z[..., None, :]
+        + k[..., None] * v[..., None, :]
+    )
+    return (q[..., None, :] @ S)[..., 0, :], S
 
 
 AROUND = "g h, b g l n, b g l n, g h, b g h l p, g h"

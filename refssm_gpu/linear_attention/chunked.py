@@ -9,10 +9,12 @@ later step: NaN passes neither.
 from typing import NamedTuple
 
 from refssm.linear_attention.chunked import CHUNKED
+from refssm.linear_attention.rwkv6_chunked import RWKV6_BY_CHUNKS
 from refssm.linear_attention.sweep import gates_keys
 from refssm_gpu._algebra.parts import along, batch_of
 from refssm_gpu._launching.arrays import Array, namespace, unbroadcast
 from refssm_gpu._launching.checked import mirror
+from refssm_gpu.linear_attention.reads_first import ReadsBefore
 
 CHUNK = 64
 
@@ -253,6 +255,13 @@ GATED_LINEAR, DELTA, GATED_DELTA, KIMI = CHUNKED
         gated_linear_recurrence_chunked_packed_stateful_vjp,
     ),
 ) = _mirrors(GATED_LINEAR)
+_FIRST = ReadsBefore(_ByChunks(GATED_LINEAR))
+(
+    (rwkv6_chunked, rwkv6_chunked_vjp),
+    (rwkv6_chunked_stateful, rwkv6_chunked_stateful_vjp),
+    (rwkv6_chunked_packed, rwkv6_chunked_packed_vjp),
+    (rwkv6_chunked_packed_stateful, rwkv6_chunked_packed_stateful_vjp),
+) = RWKV6_BY_CHUNKS.mirrors(_FIRST.run, _FIRST.back, mirror)
 (
     (delta_rule_chunked, delta_rule_chunked_vjp),
     (delta_rule_chunked_stateful, delta_rule_chunked_stateful_vjp),

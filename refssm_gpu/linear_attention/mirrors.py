@@ -9,10 +9,12 @@ from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.gated_linear import GATED_LINEAR
 from refssm.linear_attention.kimi import KIMI
+from refssm.linear_attention.rwkv6 import RWKV6_RECURRENCE
 from refssm.linear_attention.sweep import gates_keys
 from refssm_gpu._launching.arrays import in_type_of, namespace, unbroadcast_and_round
 from refssm_gpu._launching.checked import WITH_HALVES, mirror
 from refssm_gpu.linear_attention.passes import scan, scan_back
+from refssm_gpu.linear_attention.reads_first import ReadsBefore
 
 HALVES_TOO = partial(mirror, types=WITH_HALVES)
 
@@ -70,6 +72,15 @@ def _mirrors(recurrence):
     (gated_linear_recurrence_states, gated_linear_recurrence_states_vjp),
     (gated_linear_step, gated_linear_step_vjp),
 ) = _mirrors(GATED_LINEAR)
+_FIRST = ReadsBefore(_Passes(tuple(GATED_LINEAR.inputs), keyed=True))
+(
+    (rwkv6, rwkv6_vjp),
+    (rwkv6_stateful, rwkv6_stateful_vjp),
+    (rwkv6_packed, rwkv6_packed_vjp),
+    (rwkv6_packed_stateful, rwkv6_packed_stateful_vjp),
+    (rwkv6_states, rwkv6_states_vjp),
+    (rwkv6_step, rwkv6_step_vjp),
+) = RWKV6_RECURRENCE.mirrors(_FIRST.run, _FIRST.back, HALVES_TOO)
 (
     (delta_rule, delta_rule_vjp),
     (delta_rule_stateful, delta_rule_stateful_vjp),

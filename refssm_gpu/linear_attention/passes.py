@@ -122,7 +122,7 @@ def scan_back(dy: Array, dlast: Array | None, given: Mapping[str, Any]) -> dict[
     pieces, start = [], given["S0"]
     ranks: dict[str, int] = dict(zip(NAMES, CORES, strict=True))
     for w in windows(given["q"].shape[-2]):
-        piece = {n: _cut(x, w, ranks[n]) if n != "S0" else start for n, x in given.items()}
+        piece = {n: cut(x, w, ranks[n]) if n != "S0" else start for n, x in given.items()}
         pieces.append((w, piece))
         start = scan(piece)[1]
     found, dS = [], dlast
@@ -138,7 +138,8 @@ def scan_back(dy: Array, dlast: Array | None, given: Mapping[str, Any]) -> dict[
     return joined | {"S0": dS}
 
 
-def _cut(x, w: slice, rank: int):
+def cut(x, w: slice, rank: int):
+    """Some steps of an argument, which may be absent."""
     return x if x is None else x[..., w, :] if rank == 2 else x[..., w]
 
 
@@ -159,30 +160,30 @@ def _piece_back(dy: Array, dS: Array | None, given: Mapping[str, Any]):
     Z, H = (r.rows.unfolded(x, (l, p, n)) for x in (Z, H))
     r_t, dy = (r.rows.unfolded(x, (l, p)) for x in (missing, dy))
     k, dy = (xp.astype(x, r.inside, copy=False) for x in (given["k"], dy))
-    w = _applied(H, k)
+    w = applied(H, k)
     beta = None if given["beta"] is None else xp.astype(given["beta"], r.inside)[..., None]
     u, dv, D = r_t, w, H
     if beta is not None:
         u, dv = beta * r_t, beta * w
         D = H - dv[..., :, None] * k[..., None, :]
     S = Z + u[..., :, None] * k[..., None, :]
-    dk = _summed(r_t, H) if beta is None else beta * (_summed(r_t, H) - _summed(w, Z))
+    dk = summed(r_t, H) if beta is None else beta * (summed(r_t, H) - summed(w, Z))
     dlog_g = xp.sum(Z * D, axis=-2)
     if r.gates < n:
         dlog_g = xp.sum(dlog_g, axis=-1, keepdims=True)
     if given["resets"] is not None:
         dlog_g = xp.where(given["resets"][..., None] != 0, 0, dlog_g)
-    gradients = {"q": _summed(dy, S), "k": dk, "v": dv, "log_g": dlog_g}
+    gradients = {"q": summed(dy, S), "k": dk, "v": dv, "log_g": dlog_g}
     if beta is not None:
         gradients["beta"] = xp.sum(r_t * w, axis=-1)
     return gradients, transposed(r.rows.unfolded(dstart, (p, n)))
 
 
-def _applied(H: Array, k: Array) -> Array:
+def applied(H: Array, k: Array) -> Array:
     """H k for matrices (p, n)."""
     return (H @ k[..., None])[..., 0]
 
 
-def _summed(x: Array, H: Array) -> Array:
+def summed(x: Array, H: Array) -> Array:
     """Hᵀ x for matrices (p, n)."""
     return (x[..., None, :] @ H)[..., 0, :]

@@ -13,7 +13,8 @@ from on_target import given, taken
 from refssm.catalog import OPERATORS
 from refssm.conformance.cases.case import ordinary_case
 
-FAMILIES = ("discretize", "hankel", "hippo", "krylov")  # of which no operator has a kernel
+# of which no operator has a kernel
+FAMILIES = ("discretize", "hankel", "hippo", "krylov", "linoss")
 OTHERS = (
     "bidirectional_convolution",
     "bidirectional_convolution_shifted",

@@ -43,7 +43,7 @@ def outputs(function, arrays, statics):
 
 
 def unwrapped(y):
-    return [np.asarray(x._array) for x in y]
+    return [np.asarray(x._array) for x in y if x is not None]  # a flag has no gradient
 
 
 def both(op, dtype):
@@ -61,7 +61,7 @@ def several(y):
 def test_another_library_gives_the_same_bits(op):
     for dtype in types_of(op):
         for function, arrays, statics in both(op, dtype):
-            ours = several(function(*arrays, **statics))
+            ours = [x for x in several(function(*arrays, **statics)) if x is not None]
             theirs = outputs(function, arrays, statics)
             for x, y in zip(ours, unwrapped(theirs), strict=True):
                 assert x.dtype == y.dtype

@@ -14,6 +14,8 @@ from refssm.linear_attention import (
     GATED_DELTA_RULE_PACKED,
     GATED_LINEAR_RECURRENCE,
     KIMI_DELTA_RULE_STATEFUL,
+    RWKV6_PACKED,
+    RWKV6_STATEFUL,
 )
 from refssm_gpu import linear_attention as mirrors
 from refssm_gpu._host.settings import settings
@@ -24,6 +26,8 @@ OPERATORS = (
     DELTA_RULE_STATEFUL,
     GATED_DELTA_RULE_PACKED,
     KIMI_DELTA_RULE_STATEFUL,
+    RWKV6_STATEFUL,
+    RWKV6_PACKED,
 )
 KERNEL = "linear_attention.cuh"
 
@@ -38,7 +42,7 @@ def arguments(op, l, n, p, batch=(2,), kind="float32"):
             made.append(np.broadcast_to(np.arange(l) % 3 == 2, (*batch, l)).copy())
             continue
         x = unit_keys(x) if name == "k" else x
-        x = -np.abs(x) if name == "log_g" else np.abs(x) % 2 if name == "beta" else x
+        x = -np.abs(x) if name in ("log_g", "log_w") else np.abs(x) % 2 if name == "beta" else x
         made.append(x.astype(kind))
     return made
 
@@ -71,9 +75,10 @@ def test_pieces_of_time_do_not_show(op, l):
     check(op, l, 5, 3)
 
 
-@pytest.mark.parametrize("kind", ["float64", "float32"])
-def test_both_types_are_right(kind):
-    check(KIMI_DELTA_RULE_STATEFUL, 9, 8, 6, kind=kind)
+@pytest.mark.parametrize("op", [KIMI_DELTA_RULE_STATEFUL, RWKV6_STATEFUL], ids=str)
+@pytest.mark.parametrize("kind", ["float64", "float32", "float16"])
+def test_all_types_are_right(op, kind):
+    check(op, 9, 8, 6, kind=kind)
 
 
 def test_heads_share_queries_and_keys():

@@ -66,100 +66,121 @@ class _Programs:
             for x, d in pairs
         ]
 
+    def _of(self, args):
+        """Cotangents, arguments, parts of the state, and ends or places."""
+        *given, marks = args
+        parts = len(self.steps.state)
+        first = len(given) - self.count - parts
+        return given[:first], given[first:-parts], given[-parts:], marks
+
     def _one(self, states, i):
-        return states[(..., i, *[slice(None)] * len(self.steps.state))]
+        """The parts of state number i."""
+        pairs = zip(states, self.steps.state, strict=False)
+        return [x[(..., i, *[slice(None)] * len(dims))] for x, dims in pairs]
+
+    def _together(self, parts):
+        return tuple(parts) if len(self.steps.state) > 1 else parts[0]
 
     def _cut_output(self, y, window):
         return y[(..., window, *[slice(None)] * (len(self.steps.out) - 1))]
 
-    def _together(self, pieces, arguments):
+    def _joined(self, pieces, arguments):
         """Outputs of pieces as one array."""
         if not pieces:
             return self.steps.run(arguments, None, None)[0].copy()
         return np.concatenate(pieces, axis=-len(self.steps.out))
 
     def _stacked(self, states):
-        return np.stack(states, axis=-len(self.steps.state) - 1)
+        """Each part of the states, which are lists of parts."""
+        pairs = zip(zip(*states, strict=True), self.steps.state, strict=True)
+        return [np.stack(part, axis=-len(dims) - 1) for part, dims in pairs]
 
     def _result(self, y, states, like):
         """What the form returns."""
         if self.steps.only_states:
             return y
         if not states:
-            batch = y.shape[: y.ndim - len(self.steps.out)]
-            core = like.shape[like.ndim - len(self.steps.state) - 1 :]
-            return y, np.zeros((*batch, *core), like.dtype)
-        return y, self._stacked(states)
+            batch, dims = y.shape[: y.ndim - len(self.steps.out)], self.steps.state
+            cores = [x.shape[x.ndim - len(d) - 1 :] for x, d in zip(like, dims, strict=True)]
+            return y, *(np.zeros((*batch, *c), x.dtype) for x, c in zip(like, cores, strict=True))
+        return y, *self._stacked(states)
 
     def _sequences_by_steps(self, *args, **statics):
         """The state of the next sequence taken wherever one begins, in a single loop."""
-        *arguments, starts, ends = args
+        _, arguments, starts, ends = self._of(args)
         y, last = [], []
         for i, window in enumerate(map(slice, [0, *ends[:-1]], ends)):
-            piece, state = self._cut(arguments, window), self._one(starts, i)
+            piece, state = self._cut(arguments, window), self._together(self._one(starts, i))
             found = self.steps.run(piece, state, None, **statics)
             y.append(found[0])
-            last.append(found[-1])
-        return self._result(self._together(y, arguments), last, starts)
+            last.append(found[1:])
+        return self._result(self._joined(y, arguments), last, starts)
 
     def _sequences_by_steps_vjp(self, *args, **statics):
         """The same backwards; gradients of what all share are added from the last to the first."""
-        cotangents, (*arguments, starts, ends) = args[: -self.count - 2], args[-self.count - 2 :]
+        (dy, *dstates), arguments, starts, ends = self._of(args)
         found = []
         for i, window in enumerate(map(slice, [0, *ends[:-1]], ends)):
-            given = [self._cut_output(cotangents[0], window)]
-            given += [self._one(dx, i) for dx in cotangents[1:]]
-            piece, state = self._cut(arguments, window), self._one(starts, i)
+            given = [self._cut_output(dy, window), *self._one(dstates, i)]
+            piece, state = self._cut(arguments, window), self._together(self._one(starts, i))
             found.append(self.steps.back(given, piece, state, None, **statics))
         if not found:
-            return *map(np.zeros_like, arguments), np.zeros_like(starts), None
-        states = self._stacked([gradients[-1] for gradients in found])
-        return *self._gathered(found), states, None
+            return *map(np.zeros_like, arguments), *map(np.zeros_like, starts), None
+        states = self._stacked([gradients[self.count :] for gradients in found])
+        return *self._gathered(found), *states, None
 
     def _sequences_by_calls(self, *args, **statics):
         """One call of the compiled form from a state for each sequence."""
-        *arguments, starts, ends = args
-        pairs = []
+        _, arguments, starts, ends = self._of(args)
+        y, last = [], []
         for i, (first, end) in enumerate(pairwise([0, *ends])):
             piece = self._cut(arguments, slice(first, end))
-            found = self.stateful.implementation("jit")(*piece, self._one(starts, i), **statics)
-            pairs.append(found if isinstance(found, tuple) else (found, None))
-        return self._result(self._together([y for y, _ in pairs], arguments),
-                            [x for _, x in pairs], starts)  # fmt: skip
+            found = self.stateful.implementation("jit")(*piece, *self._one(starts, i), **statics)
+            found = found if isinstance(found, tuple) else (found,)
+            y.append(found[0])
+            last.append(found[1:])
+        return self._result(self._joined(y, arguments), last, starts)
 
     def _places_by_steps(self, *args, **statics):
         """All states of a loop, and some of them."""
-        *arguments, start, places = args
-        _, before, after = self.steps.states(arguments, start, None, **statics)
-        y = self.steps.run(arguments, start, None, **statics)[0].copy()
-        states = [*before, after]
-        kept = [states[k].astype(after.dtype) for k in places]
-        return self._result(y, kept, start[..., None, :])
+        _, arguments, start, places = self._of(args)
+        state = self._together(start)
+        _, before, after = self.steps.states(arguments, state, None, **statics)
+        y = self.steps.run(arguments, state, None, **statics)[0].copy()
+        states, kinds = [*before, after], [x.dtype for x in after]
+        kept = [[*map(np.ndarray.astype, states[k], kinds)] for k in places]
+        return self._result(y, kept, self._numbered(start))
 
     def _places_by_steps_vjp(self, *args, **statics):
         """From the last piece to the first, the cotangent of each place added where it is."""
-        dy, dx, *arguments, start, places = args
+        (dy, *dstates), arguments, start, places = self._of(args)
         windows = [slice(*pair) for pair in pairwise([0, *places, dy.shape[-len(self.steps.out)]])]
         states = [start]
         for window in windows:
-            piece = self._cut(arguments, window)
-            states.append(self.steps.states(piece, states[-1], None, **statics)[-1])
-        carried, found = np.zeros_like(states[-1]), []
+            piece, before = self._cut(arguments, window), self._together(states[-1])
+            states.append(self.steps.states(piece, before, None, **statics)[-1])
+        carried, found = [*map(np.zeros_like, states[-1])], []
         for i in reversed(range(len(windows))):
-            given = self._cut_output(dy, windows[i]), carried
-            piece = self._cut(arguments, windows[i])
-            *gradients, carried = self.steps.back(given, piece, states[i], None, **statics)
-            carried = self._one(dx, i - 1) + carried if i else carried
-            found.append((*gradients, None))
-        return *self._gathered(found[::-1]), carried, None
+            given = self._cut_output(dy, windows[i]), *carried
+            piece, before = self._cut(arguments, windows[i]), self._together(states[i])
+            gradients = self.steps.back(given, piece, before, None, **statics)
+            carried = gradients[self.count :]
+            carried = [*map(np.add, self._one(dstates, i - 1), carried)] if i else carried
+            found.append(gradients)
+        return *self._gathered(found[::-1]), *carried, None
 
     def _places_from_the_start(self, *args, **statics):
         """The form from a state, again from the start for each place."""
-        *arguments, start, places = args
+        _, arguments, start, places = self._of(args)
         function = self.stateful.implementation("jit")
-        y, _ = function(*arguments, start, **statics)
-        found = [function(*self._cut(arguments, slice(k)), start, **statics)[1] for k in places]
-        return self._result(y, found, start[..., None, :])
+        y, *_ = function(*arguments, *start, **statics)
+        found = [function(*self._cut(arguments, slice(k)), *start, **statics)[1:] for k in places]
+        return self._result(y, found, self._numbered(start))
+
+    def _numbered(self, start):
+        """The parts of a state, with an axis for the numbers of several states."""
+        pairs = zip(start, self.steps.state, strict=True)
+        return [x[(..., None, *[slice(None)] * len(dims))] for x, dims in pairs]
 
     def _reverse_by_steps(self, *args, **statics):
         """A loop from the end."""

@@ -57,6 +57,7 @@ _KEYS = {"b": 1, "g": 1, "h": 8, "l": 4096, "n": 128, "p": 128}
 _CHUNKS = {"b": 1, "h": 8, "c": 64, "m": 64, "l": 64, "n": 128, "p": 128}
 _LINEAR_ATTENTION = "gated_linear_recurrence", "delta_rule", "gated_delta_rule", "kimi_delta_rule"
 _ITS_STEPS = "gated_linear_step", "delta_step", "gated_delta_step", "kimi_delta_step"
+_FINCH = {"b": 1, "g": 32, "h": 1, "l": 4096, "n": 64, "p": 64}
 _TOKENS = {"b": 64}  # the steps of a decoder
 _KERNEL = _Row({"d": 256, "n": 32, "l": 16384}, "complex64")
 _PAPER = {
@@ -85,9 +86,15 @@ _PAPER |= {
     "mamba2_step": _Row(_HEADS | _TOKENS),
     **dict.fromkeys(_LINEAR_ATTENTION, _Row(_KEYS)),
     **dict.fromkeys(_ITS_STEPS, _Row(_KEYS | _TOKENS)),
+    "delta_dplr": _Row(_KEYS),
+    "delta_dplr_chunked": _Row(_KEYS, parameters={"chunk": 64}),
+    "delta_dplr_step": _Row(_KEYS | _TOKENS),
     **dict.fromkeys(
         (f"{name}_chunked" for name in _LINEAR_ATTENTION), _Row(_KEYS, parameters={"chunk": 64})
     ),
+    "rwkv6": _Row(_FINCH),
+    "rwkv6_chunked": _Row(_FINCH, parameters={"chunk": 64}),
+    "rwkv6_step": _Row(_FINCH | _TOKENS),
     **dict.fromkeys((op.name for op in OPERATORS if op.name.startswith("chunk_")), _Row(_CHUNKS)),
 }
 

@@ -73,7 +73,12 @@ class Case:
                 parts = arrays[name] * self.sizes[self.op.leading]
                 arrays[name] = np.rint(parts).astype(np.int64)
             if domain.follows:
-                arrays[name] = following(arrays[domain.follows], arrays[name], self.type)
+                arrays[name] = following(
+                    arrays[domain.follows],
+                    arrays[name],
+                    self.type,
+                    entry_by_entry=domain.entry_by_entry,
+                )
         return list(arrays.values())
 
     def _of_preset(self) -> dict[str, np.ndarray]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from refssm._declaration.arguments import several
 from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.scaled import has_scale, with_excess
 
 
 def cotangents_of(case: Case, arrays, statics, views) -> tuple[list[np.ndarray], str]:
@@ -22,6 +24,12 @@ def cotangents_of(case: Case, arrays, statics, views) -> tuple[list[np.ndarray],
         elif style == 3:
             view = "column-major"
         cotangents.append(case.type.rounded(d, real=not np.iscomplexobj(d)))
+    if has_scale(op):
+        with np.errstate(all="ignore"):
+            outputs = several(op.reference(*(a.astype(float) if a.dtype.kind == "f" else a
+                                             for a in arrays), **statics))  # fmt: skip
+        dm = with_excess(op, cotangents, outputs)[-1]
+        cotangents[-1] = case.type.rounded(dm, real=True)
     return cotangents, view if view in views else ""
 
 

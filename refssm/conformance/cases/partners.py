@@ -12,11 +12,14 @@ from refssm._declaration.operator import Operator
 from refssm.conformance.number_types import NumberType
 
 
-def following(leader, factors, kind: NumberType) -> np.ndarray:
+def following(leader, factors, kind: NumberType, *, entry_by_entry: bool = False) -> np.ndarray:
     """Each column of `leader` times the first entry of the same column of `factors`, rounded.
 
-    Where `factors` lacks a batch axis of `leader`, the first member of that axis is used.
+    Or each entry times its own factor. Where `factors` lacks a batch axis of `leader`, the first
+    member of that axis is used.
     """
+    if entry_by_entry:
+        return kind.rounded(leader.astype(np.float64) * factors, real=True)
     own = _of_batch(leader, factors)
     product = own.astype(np.result_type(own, np.float64)) * factors[..., :1, :]
     return kind.rounded(product, real=not np.iscomplexobj(product))
@@ -38,9 +41,17 @@ def within(op: Operator, arrays, kind: NumberType) -> bool:
     for name, domain in op.inputs.items():
         if domain.holds is not None and not domain.holds(named[name]):
             return False
-        if domain.follows and not _follows(named[domain.follows], named[name], kind.u):
-            return False
+        if domain.follows:
+            leader, follower = named[domain.follows], named[name]
+            if not (_opposes(leader, follower) if domain.entry_by_entry
+                    else _follows(leader, follower, kind.u)):  # fmt: skip
+                return False
     return True
+
+
+def _opposes(leader, follower) -> bool:
+    """True if each entry is the leader's times a number between −1 and 0."""
+    return bool(((leader * follower <= 0) & (np.abs(follower) <= np.abs(leader))).all())
 
 
 def _follows(leader, follower, u: float) -> bool:
@@ -60,3 +71,14 @@ def together(op: Operator) -> Iterable[tuple[str, ...]]:
     for name in op.inputs:
         if name not in followers:
             yield (name, *(other for other, leader in followers.items() if leader == name))
+
+
+def changed_alone(op: Operator, arrays) -> Iterable[tuple[str, np.ndarray]]:
+    """New values of what multiplies another argument entry by entry, beside the old ones of that.
+
+    A number −η of b = −a ∘ η becomes −(1 − η).
+    """
+    named = dict(zip(op.inputs, arrays, strict=True))
+    for name, domain in op.inputs.items():
+        if domain.follows and domain.entry_by_entry:
+            yield name, -(named[domain.follows] + named[name])

@@ -1,16 +1,19 @@
 """Laws of time: outputs for a shorter, changed, divided or delayed input."""
 
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
 
 from refssm._declaration.adapted import adapted, adapters_of
 from refssm._declaration.operator import Operator
+from refssm._declaration.signature import length_of
 from refssm.catalog import from_state, resumed, states_in
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.cotangents import cotangents_of
+from refssm.conformance.cases.scaled import with_scale
 from refssm.conformance.cases.windows import at_length, cut, in_window, time_axes, timed, windowed
 from refssm.conformance.checks.law import NOTHING, law
 from refssm.conformance.checks.linear_laws import linear_arguments
@@ -134,7 +137,7 @@ def _driving(op: Operator, other: Operator, arrays) -> list[np.ndarray]:
 
 def _at_rest(op: Operator, other: Operator, arrays) -> list[np.ndarray]:
     """Zero states for `other`, with the types of those that it returns."""
-    sizes: dict[str, int] = {}
+    sizes: dict[str, int] = defaultdict(lambda: 1)
     axes = zip(op.batch_axes, op.input_dims, arrays, strict=True)
     for batch, core, a in axes:
         sizes |= {d: n for d, n in zip((*batch, *core), a.shape, strict=True) if d != "1"}
@@ -142,8 +145,8 @@ def _at_rest(op: Operator, other: Operator, arrays) -> list[np.ndarray]:
     single = np.zeros((), np.finfo(np.result_type(*driving)).dtype)
     types = other.output_types(*driving, *[single] * count)
     axes = zip(other.batch_axes[-count:], other.input_dims[-count:], strict=True)
-    shapes = [[sizes.get(d, 1) for d in (*batch, *core)] for batch, core in axes]
-    pairs = zip(shapes, other.state_outputs, strict=True)
+    shapes = [[length_of(d, sizes) for d in (*batch, *core)] for batch, core in axes]
+    pairs = zip(shapes, other.state_outputs or (0,), strict=True)  # or the output is the state
     return [np.zeros(shape, types[j]) for shape, j in pairs]
 
 
@@ -201,6 +204,7 @@ def split(candidate: Candidate, case: Case) -> Verdict:
         verdicts.append(
             candidate.grader.agree(arrays, tail[0], kept, bounds[0], whole, through=True)
         )
+        tail = with_scale(op, tail, ys)
         for j in op.state_outputs if window.stop == ys[0].shape[-rank] else ():
             bound = bounds[j], gauges[j]
             verdicts.append(

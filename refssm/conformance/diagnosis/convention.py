@@ -60,7 +60,9 @@ class Turn(NamedTuple):
 
 OF_ARGUMENT = {
     "log_g": (linear_gate, base_2, log_sigmoid, neg_exp, neg_softplus),
+    "log_w": (linear_gate, base_2, log_sigmoid, neg_exp, neg_softplus),
     "log_a": (linear_gate, base_2, log_sigmoid, neg_exp, neg_softplus),
+    "log_f": (linear_gate, base_2, log_sigmoid),
     "beta": (sigmoid,),
     "S0": (transposed,),
     "S": (transposed,),
@@ -101,6 +103,8 @@ def _groups(op: Operator) -> Iterator[list[Convention]]:
         alone += [(normalised(name, eps),) for name in "qk" for eps in NORMS]
         both = [(normalised("q", eps), normalised("k", eps)) for eps in NORMS]
         yield alone + both + [(scaled("q"), *one) for one in both]
+    elif {"r", "k"} <= {*op.inputs}:
+        yield [(scaled("r"),)]
     elif dict(zip(op.inputs, op.input_dims, strict=True)).get("k") == ("t",):
         yield [(oldest_first("k"),)]
 
@@ -185,7 +189,7 @@ def right_convention(
         if over():
             return ""
         count = 0
-        with suppress(UsageError):  # `only` may not know arguments of another shape
+        with suppress(UsageError, ValueError):  # `only` may not know arguments of another shape
             count = _right_cases(check, candidate, convention, seed)
         if count:
             right.append((convention, count))

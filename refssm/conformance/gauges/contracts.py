@@ -7,6 +7,7 @@ For operators with programs in `refssm/conformance/gauges/programs`, bounds are 
 TRACED: one bound per entry, from a run of the reference on tracked arrays. Gradients have this
     bound under all contracts but FFT and SPECTRUM.
 CHAIN: as TRACED, through all operators of a layer; those that transform have rules in a norm.
+SCALED: as TRACED, of states that are kept as e^{−m} S with an m of the program's own choice.
 NORM: the 2-norm of the traced bounds of a state, for each of its entries, because a recurrence
     mixes the errors of a state's entries.
 FFT: products of the arguments' norms, because the error of a small entry of a transform is
@@ -41,6 +42,7 @@ from refssm._declaration.contract import (
     GRAMIANS,
     INVARIANTS,
     NORM,
+    SCALED,
     SINGULAR,
     SOLVE,
     SPECTRUM,
@@ -298,7 +300,7 @@ def exact_program(op: Operator) -> Callable:
 
     It may take fewer operations: the attention form of SSD is quadratic in the length.
     """
-    return (op.definition if op.contract in (TRACED, COLUMNS) else None) or op.reference
+    return (op.definition if op.contract in (TRACED, COLUMNS, SCALED) else None) or op.reference
 
 
 def _traced_by_definition(call: TrackedCall) -> Gauges:
@@ -444,6 +446,7 @@ DERIVED = BOTH | OF_LEGENDRE | {"dss_softmax_kernel", "hope_transfer", "shift_ke
 STEPPED, LONG = frozenset({"krylov_kernel", "markov_parameters", "hippo_project"}), 128
 BOUNDS: dict[Contract, Bound] = {
     TRACED: Bound(_traced_by_definition),
+    SCALED: Bound(_traced_by_definition),
     CHAIN: Bound(_traced),
     NORM: Bound(_in_norm_of_states),
     COLUMNS: Bound(columns.of_columns, columns.of_columns_gradients),

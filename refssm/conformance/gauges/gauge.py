@@ -17,6 +17,7 @@ from refssm.conformance.gauges import (  # noqa: F401  # importing them register
     hope,
     layers,
     linalg,
+    recurrences,
     rules,
 )
 from refssm.conformance.gauges.tracked import Tracked, lifted, met, tracing

@@ -9,6 +9,7 @@ from refssm import oracle
 from refssm._declaration.arguments import several
 from refssm._declaration.operator import Operator
 from refssm.conformance.cases.case import Case, Knob
+from refssm.conformance.cases.scaled import with_excess
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.gauge import Gauge
@@ -70,10 +71,11 @@ def adjoint_slip(op: Operator, vjp, case: Case) -> float:
     arrays, rng = case.arrays, case.generator(600)
     shapes, types = op.output_shapes(*arrays, **case.statics), op.output_types(*arrays)
     cotangents = [_direction(rng, s, t.kind == "c") for s, t in zip(shapes, types, strict=True)]
+    outputs = several(op.reference(*arrays, **case.statics))
+    cotangents = with_excess(op, cotangents, outputs)
     gauged = expect_vjp(op, cotangents, arrays, case.statics)
     pulled = [g for g in vjp(*cotangents, *arrays, **case.statics) if g is not None]
     places = [i for i, name in enumerate(op.inputs) if name not in op.discrete]
-    outputs = several(op.reference(*arrays, **case.statics))
     sizes = (float(np.abs(c * y).sum()) for c, y in zip(cotangents, outputs, strict=True))
     noise, slips = oracle.RESOLUTION * sum(sizes), [0.0]
     for i, g, gauge in zip(places, pulled, gauged, strict=True):

@@ -73,7 +73,9 @@ RESETS = [
 
 
 def starts(state: str, core: int) -> list:
-    """Bugs of the first state, which is the argument `state` and has `core` axes of its own."""
+    """Bugs of the first state, which is the argument `state` and has `core` axes of its own; of a
+    state of several parts, of one of them.
+    """
 
     def alone(x):
         return x * (x.ndim == core or x.shape[0] != 1)
@@ -103,11 +105,11 @@ def _real(x):
 
 
 def _ending(change):
-    return of_result(lambda y, x: (y, change(x).copy()))
+    return of_result(lambda y, x, *others: (y, change(x).copy(), *others))
 
 
 def lasts(core: int) -> list:
-    """Bugs of the last state, the second result."""
+    """Bugs of the last state, the second result; of several parts, of the first one."""
     return [
         ("last_zero", "zeros for the last state", _ending(lambda x: 0 * x)),
         ("last_in_bfloat16", "the last state rounded to bfloat16", _ending(bfloat16)),
@@ -161,62 +163,79 @@ def _along(change, axis: int):
     return lambda x: np.moveaxis(change(np.moveaxis(x, axis, 0)), 0, axis).astype(x.dtype)
 
 
-def _without_empty(axis: int):
+def _without_empty(axes):
     """Sequences without steps do not count when states are handed out."""
 
     def program(right, *args, **statics):
-        *others, states, ends = args
+        others, states, ends = args[: -len(axes) - 1], args[-len(axes) - 1 : -1], args[-1]
         lengths = np.diff(ends, prepend=0)
         number = np.clip(np.cumsum(lengths > 0) - 1, 0, None)
-        return right(*others, np.take(states, number, axis=axis), ends, **statics)
+        pairs = zip(states, axes, strict=True)
+        return right(*others, *(np.take(x, number, axis=a) for x, a in pairs), ends, **statics)
 
     return program
 
 
-def _zero_if_empty(axis: int):
+def _zero_if_empty(axes):
     """Zeros for the last state of a sequence without steps, as a buffer that nobody wrote to."""
 
     def program(right, *args, **statics):
-        y, x = right(*args, **statics)
+        y, *states = right(*args, **statics)
         some = np.diff(args[-1], prepend=0) > 0
-        return y, x * some.reshape(-1, *(1,) * (-axis - 1))
+        pairs = zip(states, axes, strict=True)
+        return y, *(x * some.reshape(-1, *(1,) * (-a - 1)) for x, a in pairs)
 
     return program
 
 
-def _from(state: str, axis: int) -> list:
+def _of_all(states, axes, change) -> dict:
+    """The same change of each part of the states along the axis of their numbers."""
+    return {s: _along(change, axis) for s, axis in zip(states, axes, strict=True)}
+
+
+def _from(states, axes) -> list:
     """Bugs of the states before the sequences."""
     return [
-        ("starts_ignored", "every sequence from rest", {state: lambda x: 0 * x}),
+        ("starts_ignored", "every sequence from rest", _of_all(states, axes, lambda x: 0 * x)),
         ("start_of_first_sequence", "the first sequence's state for all",
-         {state: _along(lambda x: np.broadcast_to(x[:1], x.shape), axis)}),
+         _of_all(states, axes, lambda x: np.broadcast_to(x[:1], x.shape))),
         ("start_of_the_one_before", "each sequence from the state of the one before",
-         {state: _along(lambda x: np.roll(x, 1, 0), axis)}),
+         _of_all(states, axes, lambda x: np.roll(x, 1, 0))),
         ("starts_in_reverse", "the states in reverse order",
-         {state: _along(lambda x: x[::-1], axis)}),
-        ("start_of_first_only", "only the first sequence has a state", {state: _along(
-            lambda x: x * (np.arange(len(x)) == 0).reshape(-1, *(1,) * (x.ndim - 1)), axis)}),
+         _of_all(states, axes, lambda x: x[::-1])),
+        ("start_of_first_only", "only the first sequence has a state", _of_all(states, axes,
+            lambda x: x * (np.arange(len(x)) == 0).reshape(-1, *(1,) * (x.ndim - 1)))),
         ("starts_without_empty_sequences", "sequences without steps skipped in the list of states",
-         _without_empty(axis)),
-        ("starts_in_bfloat16", "the first states rounded to bfloat16", {state: bfloat16}),
+         _without_empty(axes)),
+        ("starts_in_bfloat16", "the first states rounded to bfloat16", {states[0]: bfloat16}),
     ]  # fmt: skip
 
 
-def _lasts(axis: int) -> list:
-    """Bugs of the returned states."""
+def _lasts(axes) -> list:
+    """Bugs of the returned states; what changes numbers, not their places, of the first part."""
 
-    def ending(change):
-        return of_result(lambda y, x: (y, np.ascontiguousarray(change(x)).astype(x.dtype)))
+    def ending(change, parts):
+        def changed(y, *states):
+            made = [change(x, axis) for x, axis in zip(states, axes[:parts], strict=False)]
+            kept = (np.ascontiguousarray(a).astype(x.dtype)
+                    for a, x in zip(made, states, strict=False))  # fmt: skip
+            return y, *kept, *states[parts:]
+
+        return of_result(changed)
+
+    def along(change):
+        return ending(lambda x, axis: _along(change, axis)(x), len(axes))
 
     return [
-        ("last_states_zero", "zeros for the returned states", ending(lambda x: 0 * x)),
+        ("last_states_zero", "zeros for the returned states", along(lambda x: 0 * x)),
         ("last_states_in_reverse", "the returned states in reverse order",
-         ending(_along(lambda x: x[::-1], axis))),
+         along(lambda x: x[::-1])),
         ("last_state_of_all", "the last of the returned states for all",
-         ending(_along(lambda x: np.broadcast_to(x[-1:], x.shape), axis))),
+         along(lambda x: np.broadcast_to(x[-1:], x.shape))),
         ("last_states_shifted", "each returned state is that of the one before",
-         ending(_along(lambda x: np.roll(x, 1, 0), axis))),
-        ("last_states_in_float16", "the returned states rounded to float16", ending(float16)),
+         along(lambda x: np.roll(x, 1, 0))),
+        ("last_states_in_float16", "the returned states rounded to float16",
+         ending(lambda x, axis: float16(x), 1)),
     ]  # fmt: skip
 
 
@@ -233,8 +252,9 @@ def _moved(op: Operator) -> list:
     ]  # fmt: skip
 
 
-def _gradients(op: Operator, state: str, axis: int) -> list:
+def _gradients(op: Operator, states, axes) -> list:
     """Bugs of the VJP."""
+    state, axis = states[0], axes[0]
     rows = [
         ("start_missing", "no gradient for the first state", {state: lambda g: 0 * g}),
         ("start_negative", "the first state's gradient with the other sign", {state: np.negative}),
@@ -254,10 +274,9 @@ def _gradients(op: Operator, state: str, axis: int) -> list:
 
 
 def _packed(planting: Planting, recurrence: Recurrence) -> None:
-    op, axis = planting.op, _axis_of_states(recurrence)
-    state = f"{recurrence.state.letter}0"
+    op, (states, axes) = planting.op, _states(recurrence)
     planting.plant(
-        *_from(state, axis),
+        *_from(states, axes),
         *_moved(op),
         ("one_sequence", "all steps are one sequence", _marks(op, lambda k, l: 0 * k + l)),
         ("second_end_lost", "the second end not seen",
@@ -265,27 +284,26 @@ def _packed(planting: Planting, recurrence: Recurrence) -> None:
     )  # fmt: skip
     if len(op.outputs) > 1:
         planting.plant(
-            *_lasts(axis),
+            *_lasts(axes),
             ("last_zero_if_empty", "zeros for the last state of a sequence without steps",
-             _zero_if_empty(axis)),
+             _zero_if_empty(axes)),
         )  # fmt: skip
-    planting.plant(*_gradients(op, state, axis), by="gradient")
+    planting.plant(*_gradients(op, states, axes), by="gradient")
 
 
 def _at_places(planting: Planting, recurrence: Recurrence) -> None:
-    op, axis = planting.op, _axis_of_states(recurrence)
-    state = f"{recurrence.state.letter}0"
+    op, (states, axes) = planting.op, _states(recurrence)
     planting.plant(
-        ("start_ignored", "from rest", {state: lambda x: 0 * x}),
-        ("start_in_bfloat16", "the first state rounded to bfloat16", {state: bfloat16}),
+        ("start_ignored", "from rest", _of_all(states, axes, lambda x: 0 * x)),
+        ("start_in_bfloat16", "the first state rounded to bfloat16", {states[0]: bfloat16}),
         *_moved(op),
         ("place_0_lost", "the state after one step for that after none",
          _marks(op, lambda k, l: np.maximum(k, 1))),
         ("place_l_lost", "the state before the last step for the last",
          _marks(op, lambda k, l: np.minimum(k, l - 1))),
-        *_lasts(axis),
+        *_lasts(axes),
     )  # fmt: skip
-    planting.plant(*_gradients(op, state, axis), by="gradient")
+    planting.plant(*_gradients(op, states, axes), by="gradient")
 
 
 def _reversed(planting: Planting, recurrence: Recurrence) -> None:
@@ -339,8 +357,11 @@ def _reversed(planting: Planting, recurrence: Recurrence) -> None:
     )  # fmt: skip
 
 
-def _axis_of_states(recurrence: Recurrence) -> int:
-    return -1 - len(re.findall(r"\w+", recurrence.state.dims))
+def _states(recurrence: Recurrence) -> tuple[list[str], list[int]]:
+    """The arguments of the state's parts, and the axis of each that counts several states."""
+    parts = recurrence.states
+    axes = [-1 - len(re.findall(r"\w+", part.dims)) for part in parts]
+    return [f"{part.letter}0" for part in parts], axes
 
 
 # Groups: the batch ends with g and h (or d), and a shared argument has length 1 for h: members of a

@@ -4,6 +4,7 @@
     w_i = q_i,  w_{j−1} = a_j ∘ (w_j − β_j (w_j · k_j) k_j)
 
 with b = β k, or b = k without a delta rule. The last state is what unit queries read from it.
+RWKV-6 reads before step i, and has Σ_n r_n u_n k_n times v_i besides.
 """
 
 from refssm.enclosure.recurrence import forms
@@ -44,6 +45,20 @@ def _recurrence(names):
     return sums
 
 
+def _reading_first(arguments, S0, resets, **_):
+    """The outputs and the last state of RWKV-6: r_i goes back through the steps before i."""
+    r, k, v, log_w, u = arguments
+    gates = [(_gates(g, len(S0)), 0) for g in log_w]
+    given = k, v, gates, [1] * len(r), S0, resets
+    y = []
+    for i, r_i in enumerate(r):
+        own = sum((x * b * k_n for x, b, k_n in zip(r_i, u, k[i], strict=True)), 0)
+        past = [0] * len(v[i]) if resets[i] else _read(r_i, i - 1, *given)
+        y.append([s + own * v_p for s, v_p in zip(past, v[i], strict=True)])
+    units = [[int(i == n) for i in range(len(S0))] for n in range(len(S0))]
+    return y, [_read(unit, len(r) - 1, *given) for unit in units]
+
+
 def _gates(g, n):
     """e^g for each key."""
     if isinstance(g, list):
@@ -64,6 +79,15 @@ def _rest(q, k, v, *_):
     _,
     gated_linear_step,
 ) = forms(_recurrence(["log_g"]), "1111", _rest)
+(
+    rwkv6,
+    rwkv6_stateful,
+    rwkv6_packed,
+    rwkv6_packed_stateful,
+    rwkv6_states,
+    _,
+    rwkv6_step,
+) = forms(_reading_first, "11110", _rest)
 (
     delta_rule,
     delta_rule_stateful,
@@ -100,6 +124,15 @@ def _rest(q, k, v, *_):
     _,
     _,
 ) = forms(_recurrence(["log_g"]), "1111", _rest)
+(
+    rwkv6_chunked,
+    rwkv6_chunked_stateful,
+    rwkv6_chunked_packed,
+    rwkv6_chunked_packed_stateful,
+    _,
+    _,
+    _,
+) = forms(_reading_first, "11110", _rest)
 (
     delta_rule_chunked,
     delta_rule_chunked_stateful,

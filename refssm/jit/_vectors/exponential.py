@@ -81,6 +81,14 @@ def softplus(v):
 
 
 @elementwise
+def complement(v):
+    """1 − e^v for v ≤ 0, with all its digits where v is near 0."""
+    near = v.where("<", -0.25, -0.25, v)  # there e^v = 1 + v + v² p(v)
+    near = -(near * near).times_plus(_polynomial(near, v.number.exp), near)
+    return v.where(">", -0.25, near, 1 - exponential(v))
+
+
+@elementwise
 def sigmoid(v):
     """1/(1 + e^−v), computed from e^−|v|."""
     open_, _, both = _halves(v)

@@ -23,6 +23,8 @@ from refssm.linear_attention.chunked import (
     GATED_LINEAR_CHUNKED,
     KIMI_CHUNKED,
 )
+from refssm.linear_attention.reads_first import ReadsFirst
+from refssm.linear_attention.rwkv6_chunked import RWKV6_BY_CHUNKS
 from refssm.scan.blocks import no_resets
 
 MANY = 16  # steps for which matrix products are faster than single steps
@@ -113,6 +115,19 @@ class _Pieces:
         return given, rest if S0 is None else S0, resets
 
 
+class _PiecesReadingFirst(_Pieces):
+    """The same for a recurrence that reads before it writes."""
+
+    def run(self, arguments, S0, resets, *, chunk=0):
+        """All outputs, and the last state."""
+        return ReadsFirst(super().run, super().back).run(arguments, S0, resets, chunk=chunk)
+
+    def back(self, cotangents, arguments, S0, resets, *, chunk=0):
+        """Gradients for the arguments and S0."""
+        first = ReadsFirst(super().run, super().back)
+        return first.back(cotangents, arguments, S0, resets, chunk=chunk)
+
+
 def _long(given) -> bool:
     """True where matrix products are faster than single steps."""
     q, _, v, *_ = given
@@ -139,6 +154,13 @@ def _mirrors(recurrence):
         gated_linear_recurrence_chunked_packed_stateful_vjp,
     ),
 ) = _mirrors(GATED_LINEAR_CHUNKED)
+_FIRST = _PiecesReadingFirst(GATED_LINEAR_CHUNKED)
+(
+    (rwkv6_chunked, rwkv6_chunked_vjp),
+    (rwkv6_chunked_stateful, rwkv6_chunked_stateful_vjp),
+    (rwkv6_chunked_packed, rwkv6_chunked_packed_vjp),
+    (rwkv6_chunked_packed_stateful, rwkv6_chunked_packed_stateful_vjp),
+) = RWKV6_BY_CHUNKS.mirrors(_FIRST.run, _FIRST.back, mirror)
 (
     (delta_rule_chunked, delta_rule_chunked_vjp),
     (delta_rule_chunked_stateful, delta_rule_chunked_stateful_vjp),

@@ -1,5 +1,6 @@
 """Numba mirrors of refssm.linear_attention: one kernel for each direction, with β or without.
 
+RWKV-6 is that without β, whose queries come one step late, and a product for the current step.
 Gradients go block by block of √l steps, from the last to the first [chen2016training].
 """
 
@@ -13,6 +14,8 @@ from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
 from refssm.linear_attention.gated_linear import GATED_LINEAR
 from refssm.linear_attention.kimi import KIMI
+from refssm.linear_attention.reads_first import ReadsFirst
+from refssm.linear_attention.rwkv6 import RWKV6_RECURRENCE
 from refssm.linear_attention.sweep import gates_keys
 from refssm.scan.blocks import no_resets
 
@@ -69,6 +72,18 @@ class Kernels:
         return given, rest if S0 is None else S0, resets
 
 
+class KernelsReadingFirst(Kernels):
+    """The same for a recurrence that reads before it writes."""
+
+    def run(self, arguments, S0, resets):
+        """All outputs, and the last state."""
+        return ReadsFirst(super().run, super().back).run(arguments, S0, resets)
+
+    def back(self, cotangents, arguments, S0, resets):
+        """Gradients for the arguments and S0."""
+        return ReadsFirst(super().run, super().back).back(cotangents, arguments, S0, resets)
+
+
 def kernels_of(recurrence) -> Kernels:
     """`run` and `back` of a recurrence, by its arguments."""
     names = tuple(recurrence.inputs)
@@ -89,6 +104,15 @@ def _mirrors(recurrence):
     (gated_linear_recurrence_states, gated_linear_recurrence_states_vjp),
     (gated_linear_step, gated_linear_step_vjp),
 ) = _mirrors(GATED_LINEAR)
+_FIRST = KernelsReadingFirst(linear_scan, linear_back, tuple(GATED_LINEAR.inputs), keyed=True)
+(
+    (rwkv6, rwkv6_vjp),
+    (rwkv6_stateful, rwkv6_stateful_vjp),
+    (rwkv6_packed, rwkv6_packed_vjp),
+    (rwkv6_packed_stateful, rwkv6_packed_stateful_vjp),
+    (rwkv6_states, rwkv6_states_vjp),
+    (rwkv6_step, rwkv6_step_vjp),
+) = RWKV6_RECURRENCE.mirrors(_FIRST.run, _FIRST.back, mirror)
 (
     (delta_rule, delta_rule_vjp),
     (delta_rule_stateful, delta_rule_stateful_vjp),

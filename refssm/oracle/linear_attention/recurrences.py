@@ -2,7 +2,7 @@
 
 from mpmath import mp
 
-from refssm.oracle.recurrence import forms
+from refssm.oracle.building.recurrence import forms
 
 
 def gated_linear_step(q, k, v, log_g, S, **_):
@@ -35,6 +35,16 @@ def kimi_delta_step(q, k, v, log_g, beta, S, **_):
     return delta_step(q, k, v, beta, decayed)
 
 
+def rwkv6_step(r, k, v, log_w, u, S, **_):
+    """y = (S + diag(u) k vᵀ)ᵀ r, S ← diag(e^{log_w}) S + k vᵀ."""
+    seen = [
+        [s + u_n * k_n * v_p for s, v_p in zip(row, v, strict=True)]
+        for row, k_n, u_n in zip(S, k, u, strict=True)
+    ]
+    _, S = gated_linear_step(r, k, v, log_w, S)
+    return _recalled(seen, r, v), S
+
+
 def _recalled(S, q, v):
     """Sᵀ q."""
     return [mp.fsum(q_n * row[p] for q_n, row in zip(q, S, strict=True)) for p in range(len(v))]
@@ -52,6 +62,14 @@ def _rest(q, k, v, *_):
     gated_linear_recurrence_states,
     _,
 ) = forms(gated_linear_step, "1111", _rest)
+(
+    rwkv6,
+    rwkv6_stateful,
+    rwkv6_packed,
+    rwkv6_packed_stateful,
+    rwkv6_states,
+    _,
+) = forms(rwkv6_step, "11110", _rest)
 (
     delta_rule,
     delta_rule_stateful,
@@ -84,6 +102,14 @@ def _rest(q, k, v, *_):
     _,
     _,
 ) = forms(gated_linear_step, "1111", _rest)
+(
+    rwkv6_chunked,
+    rwkv6_chunked_stateful,
+    rwkv6_chunked_packed,
+    rwkv6_chunked_packed_stateful,
+    _,
+    _,
+) = forms(rwkv6_step, "11110", _rest)
 (
     delta_rule_chunked,
     delta_rule_chunked_stateful,

@@ -66,8 +66,10 @@ def test_every_sequence_operator_with_one_decay_per_step_has_a_cumulated_form():
         for name, dims in zip(op.inputs, op.input_dims, strict=True)
         if name in varying and op.leading == "l" and "l" in dims and op.family != "discretize"
     }
-    keyed = {op.name for op in OPERATORS if op.name.startswith("gated_linear_recurrence")}
-    assert timed | keyed | TRANSFORMED == set(FORMS)
+    whole = ("gated_linear_recurrence", "rwkv6")
+    keyed = {op.name for op in OPERATORS if op.name.startswith(whole) and op.form != "step"}
+    gated = {op.name for op in OPERATORS if op.family == "gated_units" and op.leading == "l"}
+    assert timed | keyed | gated | TRANSFORMED == set(FORMS)
 
 
 def test_a_sum_of_decayed_inputs_has_the_errors_of_the_exponents():

@@ -20,7 +20,8 @@ from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.cotangents import cotangents_of
-from refssm.conformance.cases.partners import together
+from refssm.conformance.cases.partners import changed_alone, together
+from refssm.conformance.cases.scaled import with_scale
 from refssm.conformance.checks.conduct.resized import longer, other_values
 from refssm.conformance.checks.law import conduct
 from refssm.conformance.judging.verdict import Verdict, told_apart, worst_of, wrong
@@ -118,6 +119,9 @@ def _mixed(op: Operator, arrays, values) -> Iterator[tuple[str, list[np.ndarray]
         changed = zip(op.inputs, arrays, values, strict=True)
         mixed = [new if name in names else old for name, old, new in changed]
         yield " and ".join(f"`{name}`" for name in names), mixed
+    for name, value in changed_alone(op, arrays):
+        given = zip(op.inputs, arrays, strict=True)
+        yield f"`{name}`", [value if other == name else old for other, old in given]
 
 
 def _pulled_repeatedly(candidate: Candidate, case: Case, at: str) -> Verdict:
@@ -209,7 +213,7 @@ def _within_tolerance(candidate: Candidate, arrays, statics, differ, first) -> V
         return worst_of(candidate.grader.outputs(arrays, ys, firsts) for ys in differ)
     return worst_of(
         candidate.grader.agree(arrays, y, other, bound, bound, output=j)
-        for ys in differ
+        for ys in (with_scale(candidate.op, ys, first) for ys in differ)
         for j, (y, other, bound) in enumerate(zip(ys, first, bounds, strict=True))
         if not _same_bits(y, other)
     )

@@ -15,6 +15,7 @@ from refssm._declaration.adapted import Adapted
 from refssm._declaration.arguments import several
 from refssm._declaration.operator import Operator
 from refssm._declaration.recurrence import Recurrence
+from refssm.conformance.gauges.columns.dplr import LowRankColumns
 from refssm.conformance.gauges.columns.steps import RECURRENCES, Columns, one_of, with_row
 from refssm.conformance.gauges.gauge import (
     Cumulated,
@@ -25,16 +26,20 @@ from refssm.conformance.gauges.gauge import (
     wide,
 )
 from refssm.conformance.gauges.tracked import Tracked, tracing
+from refssm.linear_attention.delta_dplr import DELTA_DPLR_RULE
+from refssm.linear_attention.delta_dplr_chunked import DELTA_DPLR_BY_CHUNKS
 from refssm.linear_attention.sweep import gates_keys
 
-OF = {op.name: (recurrence, j) for recurrence in RECURRENCES
+LOW_RANK = (DELTA_DPLR_RULE, DELTA_DPLR_BY_CHUNKS)
+OF = {op.name: (recurrence, j) for recurrence in (*RECURRENCES, *LOW_RANK)
       for j, op in enumerate(recurrence.operators)}  # fmt: skip
 
 
 def columns_of(recurrence: Recurrence, floor: float, unit: float) -> Columns:
     """The bounds of a recurrence whose arguments are named as here."""
+    kind = LowRankColumns if recurrence in LOW_RANK else Columns
     keyed, chunked = gates_keys(recurrence.operators[0]), recurrence.same_as is not None
-    return Columns([*recurrence.inputs], keyed, floor, unit, chunked)
+    return kind([*recurrence.inputs], keyed, floor, unit, chunked)
 
 
 def beside(call: TrackedCall, gauges: Gauges, vjp: Callable | None) -> Gauges:
@@ -120,7 +125,7 @@ def _run(program, call: TrackedCall):
 def _bounds(call: TrackedCall, cotangents, natural, names, program_of, cumulated) -> list:
     """The bounds of the results with these names; that of an output ends in an arrow."""
     recurrence, number = OF[call.op.name]
-    letter = recurrence.state.letter
+    letter = recurrence.states[0].letter
     states = {letter, f"{letter}0", *(f"{y}->" for y in call.op.outputs[1:])}
     given = [*(f"{y}->" for y in call.op.outputs), *call.op.inputs]
     columns = replace(columns_of(recurrence, call.floor, call.unit), cumulated=cumulated)

@@ -140,7 +140,8 @@ class Columns:
                  for name in Terms._fields if parts}  # fmt: skip
         if self.cumulated and parts:
             self._sum_from_the_end(found, terms)
-        return *self._gathered(found, arguments), _unbroadcast(G, (start if S0 is None else S0)[0])
+        first = start if S0 is None else S0
+        return *self._gathered(found, arguments), self._summed(G, first[0])
 
     def _windows(self, terms: Terms, state) -> list[slice]:
         """The steps, so many at once as have WINDOW entries of states."""
@@ -384,10 +385,15 @@ class Columns:
             each = found[name]
             if name == "beta" or (name == "log_g" and not self.keyed):
                 each = each[..., 0]
-            summed = _unbroadcast(each, x.value)
+            summed = self._summed(each, x.value)
             terms = each.size // max(1, summed.size)
             bounds.append((1 + tree(terms)) * summed)  # each bound is at least the term's modulus
         return bounds
+
+    @staticmethod
+    def _summed(bounds, x):
+        """Both bounds, summed over the broadcast axes of x."""
+        return np.stack([unbroadcast(bound, x) for bound in bounds])
 
 
 def _each_step(e):
@@ -429,11 +435,6 @@ def _run_back(given, e, resets):
 def one_of(state):
     """Whether inputs are rounded, for K0 and for K1, beside arrays of columns."""
     return np.array([0, 1]).reshape(2, *[1] * (state.ndim - 2))
-
-
-def _unbroadcast(bounds, x):
-    """Both bounds, summed over the broadcast axes of x."""
-    return np.stack([unbroadcast(bound, x) for bound in bounds])
 
 
 def with_row(S, e):

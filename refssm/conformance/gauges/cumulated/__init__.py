@@ -16,24 +16,47 @@ import numpy as np
 from refssm._declaration.adapted import through
 from refssm._declaration.arguments import several
 from refssm._declaration.recurrence import Recurrence
-from refssm.conformance.gauges.cumulated.gated_linear import GatedLinear
+from refssm.conformance.gauges.cumulated.gated_linear import GatedLinear, ReadingFirst
+from refssm.conformance.gauges.cumulated.gated_units import MinimalGated, RealGated
 from refssm.conformance.gauges.cumulated.mamba2 import Mamba2Scans
 from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
 from refssm.conformance.gauges.cumulated.ssd import Dual
 from refssm.conformance.gauges.cumulated.sums import CUMULATED, OF_TERMS, Way
 from refssm.conformance.gauges.cumulated.transforms import Transformed
+from refssm.conformance.gauges.cumulated.xlstm import Mlstm
 from refssm.conformance.gauges.gauge import Cumulated, Gauges, TrackedCall
+from refssm.gated_units.minimal_gated import MINIMAL_GATED
+from refssm.gated_units.real_gated import REAL_GATED, UNSCALED_START
 from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
 from refssm.linear_attention.gated_linear import GATED_LINEAR
+from refssm.linear_attention.rwkv6 import RWKV6_RECURRENCE
+from refssm.linear_attention.rwkv6_chunked import RWKV6_BY_CHUNKS
 from refssm.scan.linear import LINEAR
 from refssm.selective_scan.mamba import MAMBA
 from refssm.selective_scan.selective import SELECTIVE
 from refssm.ssd.chunked import CHUNKED
 from refssm.ssd.mamba2 import MAMBA2
 from refssm.ssd.recurrent import SSD
+from refssm.xlstm import XLSTM, XLSTM_CHUNKED
 
-RECURRENCES = (LINEAR, SELECTIVE, MAMBA, SSD, CHUNKED, MAMBA2, GATED_LINEAR, GATED_LINEAR_CHUNKED)
+RECURRENCES = (
+    LINEAR,
+    SELECTIVE,
+    MAMBA,
+    SSD,
+    CHUNKED,
+    MAMBA2,
+    GATED_LINEAR,
+    GATED_LINEAR_CHUNKED,
+    RWKV6_RECURRENCE,
+    RWKV6_BY_CHUNKS,
+    REAL_GATED,
+    UNSCALED_START,
+    MINIMAL_GATED,
+    XLSTM,
+    XLSTM_CHUNKED,
+)
 _SCANS = ("linear_scan", "linear_scan_from", "linear_scan_packed")
 _VARYING = ("diagonal_ssm_varying", "diagonal_ssm_varying_stateful")
 _SELECTIVE = tuple(
@@ -65,21 +88,28 @@ def _by_pieces(recurrence: Recurrence, forms: Mapping[str, Form]) -> dict[str, F
             return recurrence.run(arguments, state, resets, **statics)
         if state is None:
             return several(plain.forward(*arguments, **statics))
-        return several(stateful.forward(*arguments, state, **statics))
+        return several(stateful.forward(*arguments, *_parts(state), **statics))
 
     def back(cotangents, arguments, state, resets, **statics):
         if not arguments[timed].size:
             return recurrence.back(cotangents, arguments, state, resets, **statics)
         if state is None:
             return plain.vjp(*cotangents, *arguments, **statics)
-        return stateful.vjp(*cotangents, *arguments, state, **statics)
+        return stateful.vjp(*cotangents, *arguments, *_parts(state), **statics)
 
     return {name: Form(*pair) for name, pair in recurrence.by_pieces(run, back).items()}
+
+
+def _parts(state) -> tuple:
+    """A state of one part or several, as arguments."""
+    return state if isinstance(state, tuple) else (state,)
 
 
 def _whole_rows(way: Way) -> dict[str, Form]:
     """The forms over whole rows."""
     duals, keyed = _of_states(Dual(way)), _of_states(GatedLinear(way))
+    gated = _of_states(Mlstm(way))
+    first = _of_states(ReadingFirst(way))
     return {
         **{name: _form(Scans(way), name) for name in (*_SCANS, *_VARYING)},
         **{name: _form(SelectiveScans(way), name) for name in _SELECTIVE},
@@ -88,7 +118,12 @@ def _whole_rows(way: Way) -> dict[str, Form]:
         **{f"ssd_chunked{of}": _without_chunk(form) for of, form in duals.items()},
         **{f"gated_linear_recurrence{of}": form for of, form in keyed.items()},
         **{f"gated_linear_recurrence_chunked{of}": _without_chunk(f) for of, f in keyed.items()},
+        **{f"rwkv6{of}": form for of, form in first.items()},
+        **{f"rwkv6_chunked{of}": _without_chunk(form) for of, form in first.items()},
+        **_of_units(way),
         **{f"mamba2_scan{of}": form for of, form in _of_states(Mamba2Scans(way)).items()},
+        **{f"mlstm{of}": form for of, form in gated.items()},
+        **{f"mlstm_chunked{of}": form for of, form in gated.items()},
         "short_convolution": _form(Transformed(), "plain"),
         "short_convolution_stateful": _form(Transformed(), "stateful"),
         "causal_conv1d": _form(Transformed(), "activated"),
@@ -100,6 +135,22 @@ def _of_states(family) -> dict[str, Form]:
     """The forms from rest, from a state and packed, by the ends of their names."""
     names = {"": "whole", "_stateful": "stateful", "_packed": "packed"}
     return {of: _form(family, name) for of, name in names.items()}
+
+
+def _of_units(way: Way) -> dict[str, Form]:
+    """Those of gated units, whose forms from a state return all states."""
+    families = {
+        "rg_lru": RealGated(way),
+        "rg_lru_unscaled_start": RealGated(way, unscaled=True),
+        "min_gru": MinimalGated(way),
+    }
+    found = {
+        f"{name}{of.replace('stateful', 'from')}": form
+        for name, family in families.items()
+        for of, form in _of_states(family).items()
+    }
+    found.pop("rg_lru_unscaled_start_from")  # that is `rg_lru_from`
+    return found
 
 
 def _form(family, name: str) -> Form:

@@ -11,6 +11,7 @@ from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm._numerics.contraction import einsum
 from refssm.conformance.gauges.cumulated.scan import none, with_last
 from refssm.conformance.gauges.cumulated.sums import Way
+from refssm.linear_attention.reads_first import ReadsFirst
 from refssm.ssd.recurrent import at_rest
 
 
@@ -70,3 +71,48 @@ class GatedLinear:
         dk = einsum("...pln,...lp->...ln", G, v)
         dv = einsum("...pln,...ln->...lp", G, k)
         return dq, dk, dv, dlog_g.sum(-3), g[..., 0, :]
+
+
+@dataclass(frozen=True)
+class ReadingFirst:
+    """`rwkv6`, with states and packed, in one way: gated linear attention, read one step later."""
+
+    way: Way
+
+    def whole(self, *arguments):
+        return self._first.run(arguments, None, None)[0]
+
+    def whole_vjp(self, dy, *arguments):
+        return self._first.back((dy,), arguments, None, None)[:-1]
+
+    def stateful(self, *given):
+        return self._first.run(given[:-1], given[-1], None)
+
+    def stateful_vjp(self, dy, dS, *given):
+        return self._first.back((dy, dS), given[:-1], given[-1], None)
+
+    def packed(self, *given):
+        return self._first.run(given[:-1], None, given[-1])[0]
+
+    def packed_vjp(self, dy, *given):
+        return *self._first.back((dy,), given[:-1], None, given[-1])[:-1], None
+
+    @property
+    def _first(self) -> ReadsFirst:
+        return ReadsFirst(self._run, self._back)
+
+    def _run(self, arguments, S0, resets):
+        after = GatedLinear(self.way)
+        if S0 is not None:
+            return after.stateful(*arguments, S0)
+        if resets is not None:
+            return (after.packed(*arguments, resets),)
+        return (after.whole(*arguments),)
+
+    def _back(self, cotangents, arguments, S0, resets):
+        after = GatedLinear(self.way)
+        if S0 is not None:
+            return after.stateful_vjp(*cotangents, *arguments, S0)
+        if resets is not None:
+            return after.packed_vjp(*cotangents, *arguments, resets)
+        return *after.whole_vjp(*cotangents, *arguments), None

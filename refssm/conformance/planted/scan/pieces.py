@@ -14,6 +14,7 @@ import numpy as np
 
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import at, unbroadcast, with_batch
+from refssm.catalog import states_in
 from refssm.conformance.calling.finding import operator_named
 
 BACKWARDS = slice(None, None, -1)
@@ -36,38 +37,41 @@ def in_any_form(adapt: Adapt) -> Adapt:
 
 def _of_sequences(of: Operator, program):
     """Each sequence from its own state."""
-    rank, out = len(of.input_dims[-1]), _time(of.output_dims[0])
+    ranks, out = _ranks(of), _time(of.output_dims[0])
 
     def pieces(right, *args, **statics):
-        *given, states, ends = args
+        given, states, ends = args[: -len(ranks) - 1], args[-len(ranks) - 1 : -1], args[-1]
         if _empty(of, given, ends):
             return right(*args, **statics)
         y, last = [], []
         for i, (first, end) in enumerate(pairwise([0, *_shared(ends)])):
-            state = at(states, i, -rank - 1)
+            state = _one_of(states, i, ranks)
             if end > first:
-                part, state = program(right, *_cut(of, given, slice(first, end)), state, **statics)
+                cut = _cut(of, given, slice(first, end))
+                part, *state = program(right, *cut, *state, **statics)
                 y.append(part)
             last.append(state)
-        return _joined(np.concatenate(y, axis=out), last, ends, rank, out)
+        return _joined(np.concatenate(y, axis=out), last, ends, ranks, out)
 
     return pieces
 
 
 def _to_places(of: Operator, program):
     """The outputs of the whole sequence, and the last state of the steps before each place."""
-    rank, out = len(of.input_dims[-1]), _time(of.output_dims[0])
+    ranks, out = _ranks(of), _time(of.output_dims[0])
 
     def pieces(right, *args, **statics):
-        *given, state, places = args
+        given, state, places = args[: -len(ranks) - 1], args[-len(ranks) - 1 : -1], args[-1]
         if _empty(of, given, places):
             return right(*args, **statics)
-        y, _ = program(right, *given, state, **statics)
+        y, *_ = program(right, *given, *state, **statics)
         held = [
-            program(right, *_cut(of, given, slice(place)), state, **statics)[1] if place else state
+            program(right, *_cut(of, given, slice(place)), *state, **statics)[1:]
+            if place
+            else state
             for place in _shared(places)
         ]
-        return _joined(y, held, places, rank, out)
+        return _joined(y, held, places, ranks, out)
 
     return pieces
 
@@ -105,27 +109,46 @@ def in_sequences(adapt: Adapt) -> Adapt:
 
 def _back_of_sequences(of: Operator, vjp):
     """The gradients of each sequence for its own steps and state; shared arguments get the sum."""
-    rank, out = len(of.input_dims[-1]), _time(of.output_dims[0])
+    ranks, out = _ranks(of), _time(of.output_dims[0])
+    count = len(ranks)
 
-    def pieces(right, dy, dlast, *args, **statics):
-        *given, states, ends = args
+    def pieces(right, dy, *args, **statics):
+        dlast, given = args[:count], args[count : -count - 1]
+        states, ends = args[-count - 1 : -1], args[-1]
         if _empty(of, given, ends):
-            return right(dy, dlast, *args, **statics)
+            return right(dy, *args, **statics)
         found, starts = [], []
         for i, (first, end) in enumerate(pairwise([0, *_shared(ends)])):
-            state, dstate = (at(x, i, -rank - 1) for x in (states, dlast))
+            state, dstate = (_one_of(parts, i, ranks) for parts in (states, dlast))
             if end > first:
                 window = slice(first, end)
-                cut = at(dy, window, out), dstate, *_cut(of, given, window), state
-                *gradients, dstate = vjp(right, *cut, **statics)
-                found.append(gradients)
-            starts.append(unbroadcast(dstate, state))
+                cut = at(dy, window, out), *dstate, *_cut(of, given, window), *state
+                gradients = vjp(right, *cut, **statics)
+                dstate = gradients[len(given) :]
+                found.append(gradients[: len(given)])
+            starts.append([*map(unbroadcast, dstate, state)])
         each = zip(zip(*found, strict=True), of.input_dims, strict=False)
         joined = [np.concatenate(parts, _time(dims)) if "l" in dims else sum(parts[1:], parts[0])
                   for parts, dims in each]  # fmt: skip
-        return *joined, np.stack(starts, axis=-rank - 1), None
+        return *joined, *_stacked(starts, ranks), None
 
     return pieces
+
+
+def _ranks(of: Operator) -> list[int]:
+    """The core axes of each part of the state."""
+    return [len(dims) for dims in of.input_dims[-states_in(of) :]]
+
+
+def _one_of(states, i: int, ranks) -> list:
+    """The parts of state number i."""
+    return [at(x, i, -rank - 1) for x, rank in zip(states, ranks, strict=True)]
+
+
+def _stacked(states, ranks) -> list:
+    """Each part of the states, with an axis for their numbers."""
+    pairs = zip(zip(*states, strict=True), ranks, strict=True)
+    return [np.stack(part, axis=-rank - 1) for part, rank in pairs]
 
 
 def _time(dims) -> int:
@@ -151,11 +174,12 @@ def _shared(numbers) -> list[int]:
     return numbers.reshape(-1, numbers.shape[-1])[0].tolist()
 
 
-def _joined(y, states, numbers, rank: int, out: int):
+def _joined(y, states, numbers, ranks, out: int):
     """Outputs and states with all leading axes, those of ends or places, too."""
     batch = np.broadcast_shapes(y.shape[:out], numbers.shape[:-1])
-    states = [with_batch(state, rank, batch) for state in states]
-    return with_batch(y, -out, batch), np.stack(states, axis=-rank - 1)
+    states = [[with_batch(x, rank, batch) for x, rank in zip(state, ranks, strict=True)]
+              for state in states]  # fmt: skip
+    return with_batch(y, -out, batch), *_stacked(states, ranks)
 
 
 def _held(x, axis: int):

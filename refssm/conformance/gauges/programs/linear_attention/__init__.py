@@ -1,5 +1,6 @@
 """Programs of delta rules: all states in four ways, outputs and gradients from them."""
 
-from refssm.conformance.gauges.programs.linear_attention.recurrent import GRADIENTS, OUTPUTS
+from refssm.conformance.gauges.programs.linear_attention import dplr, recurrent
 
-__all__ = ["GRADIENTS", "OUTPUTS"]
+OUTPUTS = recurrent.OUTPUTS | dplr.OUTPUTS
+GRADIENTS = recurrent.GRADIENTS | dplr.GRADIENTS

@@ -26,6 +26,7 @@ from refssm.conformance.gauges.programs.linear_attention.states import (
     recalled,
 )
 from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
+from refssm.linear_attention.rwkv6_chunked import RWKV6_BY_CHUNKS
 from refssm.linear_attention.sweep import gates_keys
 
 DENSE = 2**27  # multiplications of whole matrices that a case may take
@@ -132,7 +133,7 @@ def _cleared(resets, g):
     return g if resets is None else np.where((resets != 0)[..., None], -np.inf, g).astype(g.dtype)
 
 
-def _fitting(op, program: Callable, scan: Callable, cotangents: int) -> Callable:
+def fitting(op, program: Callable, cotangents: int, *, matrices: bool) -> Callable:
     """The program, which declines cases that would take much memory or time."""
 
     def taken(*arrays, **statics):
@@ -140,7 +141,7 @@ def _fitting(op, program: Callable, scan: Callable, cotangents: int) -> Callable
         l, n, p = sizes.get("l", 1), sizes["n"], sizes["p"]
         batch = prod(arrays[cotangents].shape[: arrays[cotangents].ndim - len(op.input_dims[0])])
         work = batch * l * n * n * (n + p) * ceil(log2(2 * l))
-        if batch * l * n * p > MOST or (scan is doubled and work > DENSE):
+        if batch * l * n * p > MOST or (matrices and work > DENSE):
             return None
         return program(*arrays, **statics)
 
@@ -162,7 +163,9 @@ def _programs(gradient: bool) -> dict[str, dict[str, Callable]]:
             pairs = recurrence.mirrors(way.run, way.back, lambda op: lambda f: f)
             for op, pair in zip(recurrence.operators, pairs, strict=True):
                 program, given = (pair.vjp, len(op.outputs)) if gradient else (pair.forward, 0)
-                found.setdefault(op.name, {})[name] = _fitting(op, program, scan, given)
+                found.setdefault(op.name, {})[name] = fitting(
+                    op, program, given, matrices=scan is doubled
+                )
     return found
 
 
@@ -179,4 +182,5 @@ def _defined(op) -> dict[str, Callable]:
 
 
 OUTPUTS, GRADIENTS = _programs(gradient=False), _programs(gradient=True)
-OUTPUTS |= {op.name: _defined(op) for op in GATED_LINEAR_CHUNKED.operators}
+for _recurrence in (GATED_LINEAR_CHUNKED, RWKV6_BY_CHUNKS):
+    OUTPUTS |= {op.name: _defined(op) for op in _recurrence.operators}

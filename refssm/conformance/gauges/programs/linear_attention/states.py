@@ -76,10 +76,10 @@ def apart(run: StateRun, X, *, chunk=0):
         written, taken = decay * written + drive, decay * taken + away
         found.append((written, taken))
     written, taken = (np.stack(parts, axis=-3) for parts in zip(*found, strict=True))
-    return written, _farther(written, taken)
+    return written, farther(written, taken)
 
 
-def _farther(x, y):
+def farther(x, y):
     """y with an error of a rounding, up or down, where it is farther from x."""
     up, down = NEXT * y, y / NEXT
     return np.where(np.abs(x - up) > np.abs(x - down), up, down)
@@ -90,7 +90,7 @@ def in_blocks(run: StateRun, X, **_):
     l = run.k.shape[-2]
     size = ceil(sqrt(l))
     count = -(-l // size)
-    cut = StateRun(*(_cut(x, count, size) for x in run))
+    cut = StateRun(*(cut_in_blocks(x, count, size) for x in run))
     rest = by_steps(cut, np.zeros_like(X)[..., None, :, :])
     blocks = []
     for j in range(count):
@@ -103,7 +103,7 @@ def in_blocks(run: StateRun, X, **_):
     return np.concatenate(blocks, axis=-3)[..., :l, :, :]
 
 
-def _cut(x, count, size):
+def cut_in_blocks(x, count, size):
     """(…, l, n) as (…, count, size, n), with zeros at the end."""
     more = np.zeros((*x.shape[:-2], count * size - x.shape[-2], x.shape[-1]), x.dtype)
     return np.concatenate([x, more], axis=-2).reshape(*x.shape[:-2], count, size, x.shape[-1])
@@ -124,7 +124,7 @@ def in_chunks(run: StateRun, X, **_):
 
 def _chunk(run: StateRun, X):
     l = run.k.shape[-2]
-    start, decays = _decayed(run.g, X)
+    start, decays = decayed(run.g, X)
     drives, keys = (x[..., None, :, :] * decays for x in (run.b, run.k))
     before = (np.tri(l, k=-1) > 0)[..., None]
     by_b, by_k = ((x * run.k[..., None, :]).sum(-1)[..., None] for x in (drives, keys))
@@ -139,7 +139,7 @@ def _chunk(run: StateRun, X):
     return start + sums - product(keys.mT, np.stack(omega, axis=-2)[..., None, :, :])
 
 
-def _decayed(g, X):
+def decayed(g, X):
     """The state decayed to each step of a chunk, and the decays to each step from those before it.
 
     The sums of gates are taken step by step, so that an array that rounds at random does it there.

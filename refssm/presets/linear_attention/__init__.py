@@ -8,7 +8,7 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import unit_keys
-from refssm.presets.chunk_stages import presets_of_stages, without_keys
+from refssm.presets.linear_attention.stages import presets_of_stages, without_keys
 from refssm.presets.preset import of_orders, without
 
 CLIFF = -1e4  # one step forgets all
@@ -96,6 +96,23 @@ def _one_gate(draw):
     return drawing
 
 
+def _receptance(draw):
+    """The same with RWKV's names and a bonus for the current step, 0 to 1 as at the start."""
+
+    def drawing(rng, sizes):
+        drawn = draw(rng, sizes)
+        drawn |= {"r": drawn["q"], "log_w": drawn["log_g"], "u": rng.random(sizes["n"])}
+        return {name: x for name, x in drawn.items() if name not in ("q", "log_g", "beta")}
+
+    return drawing
+
+
+def _finch(rng, over, n):
+    """−e^w of RWKV-6 at its start: w from −6 to −1 along the keys, and a little for each step."""
+    w = -6 + 5 * (np.arange(n) / max(n - 1, 1)) ** 0.9
+    return -np.exp(w + 0.1 * initial.normal(rng, (*over, n)))
+
+
 ROWS = (
     ("trained", "gates far beyond those of the start", (_keys, _trained, _sigmoid), (16, 64)),
     ("start", "nothing forgotten", (_keys, _lasting, _sigmoid), (16,)),
@@ -106,21 +123,60 @@ ROWS = (
 )  # fmt: skip
 
 
-def _presets(change):
+def _low_rank(keys, gates, rates):
+    """A head of RWKV-7: a = −κ̂, b = κ̂ ∘ η, k = κ ∘ (1 − (1 − η) α) with the rates of each key."""
+
+    def draw(rng, sizes):
+        n, p, over = sizes["n"], sizes["p"], (sizes["l"],) if "l" in sizes else ()
+        q, key, rate = initial.normal(rng, (*over, n)), keys(rng, over, n), rates(rng, (*over, n))
+        removed = unit_keys(key)
+        drawn = {"q": q / np.sqrt(n), "k": key * (1 - (1 - rate) * REPLACED)}
+        drawn |= {"v": initial.normal(rng, (*over, p)), "log_g": gates(rng, over, n)}
+        drawn |= {"a": -removed, "b": removed * rate}
+        drawn |= {name: initial.state(rng, (n, p)) for name in ("S0", "S")}
+        return drawn | {"resets": initial.packed(rng, over)}
+
+    return draw
+
+
+REPLACED = 1.02  # α at the start of training: how much of a key its rate replaces
+STRONGEST = np.exp(-0.5)  # of a step's decay: log_g = −e^{−1/2} σ(…)
+
+
+def _of_rwkv7(rng, over, n):
+    """From −6 to 0 over the keys before the logistic function, as at the start of training."""
+    start = 0.5 - 6 + 6 * (np.arange(n) / max(n - 1, 1)) ** 1.5
+    return -STRONGEST / (1 + np.exp(-start - 0.1 * initial.normal(rng, (*over, n))))
+
+
+def _presets(change, rows=ROWS):
     return tuple(
         preset
-        for name, summary, parts, orders in ROWS
-        for preset in of_orders(name, summary, change(_drawing(*parts)), orders, along="scan")
+        for name, summary, parts, orders in rows
+        for preset in of_orders(name, summary, change(parts), orders, along="scan")
     )
 
 
-KEYED, OF_HEADS = _presets(lambda draw: draw), _presets(_one_gate)
+OF_RWKV7 = (
+    ("rwkv7", "a head at the start of training", (_keys, _of_rwkv7, _sigmoid), (16, 64)),
+    ("trained", "gates far beyond those of the start", (_keys, _trained, _sigmoid), (16,)),
+    ("lasting", "nothing forgotten", (_keys, _lasting, _sigmoid), (16,)),
+    ("recall", "orthogonal keys, rate 1", (_orthogonal_keys, _no_gates, _constant(1.0)), (16,)),
+    ("overwrite", "one key, rate 1", (_one_key, _every_other, _constant(1.0)), (16,)),
+    ("cliff", "one step forgets all", (_keys, _cliff, _sigmoid), (16,)),
+)  # fmt: skip
+LOW_RANK = _presets(lambda parts: _low_rank(*parts), OF_RWKV7)
+KEYED = _presets(lambda parts: _drawing(*parts))
+OF_HEADS = _presets(lambda parts: _one_gate(_drawing(*parts)))
+FINCH = ("finch", "decays and bonus of RWKV-6's start", (_keys, _finch, _sigmoid), (64,))
+RWKV = _presets(lambda parts: _receptance(_drawing(*parts)), (FINCH, *ROWS))
 FORMS = ("", "_stateful", "_packed", "_states")
 OF = {
     ("gated_linear_recurrence", "gated_linear_step"): KEYED,
     ("kimi_delta_rule", "kimi_delta_step"): KEYED,
     ("gated_delta_rule", "gated_delta_step"): OF_HEADS,
     ("delta_rule", "delta_step"): OF_HEADS,
+    ("rwkv6", "rwkv6_step"): RWKV,
 }
 CHUNKED = ("_chunked", "_chunked_stateful", "_chunked_packed")
 
@@ -155,6 +211,9 @@ PRESETS = {
         for (scan, _), presets in OF.items()
         for kind in ("", "_chunked")
     },
+    **dict.fromkeys((f"delta_dplr{form}" for form in (*FORMS, *CHUNKED, "_step")), LOW_RANK),
+    "delta_dplr_packed_stateful": without("S0", LOW_RANK),
+    "delta_dplr_chunked_packed_stateful": without("S0", LOW_RANK),
     **dict.fromkeys(
         ("chunk_products", "chunk_writes", "chunk_states", "chunk_outputs"),
         presets_of_stages(ROWS),

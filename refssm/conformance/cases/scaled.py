@@ -1,0 +1,59 @@
+"""States that are kept as e^{−m} S with an m of the program's own choice: compared in one scale.
+
+The contract SCALED (`refssm/_declaration/contract.py`): the last output is m, a natural logarithm,
+and the states before it are e^{−m} times what they are. Two results are compared entry by entry
+after one of them is brought to the m of the other.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from refssm._declaration.operator import Operator
+
+
+def with_scale(op: Operator, outputs: Sequence, like: Sequence) -> tuple:
+    """The outputs with the m of `like`: states times e^(m − that m). As they are if m is no number,
+    or if a shape is wrong, which the comparison says.
+    """
+    if not has_scale(op) or not _fit(outputs, like):
+        return tuple(outputs)
+    *states, m = outputs[1:]
+    wanted = np.asarray(like[-1])
+    with np.errstate(all="ignore"):
+        change = m.astype(np.longdouble) - wanted
+        known = np.isfinite(change) & (change != 0)
+        factor = np.exp(np.where(known, change, 0))
+        moved = [_times(x, factor) for x in states]
+    same = np.where(np.isfinite(m), wanted, m).astype(m.dtype)
+    return outputs[0], *moved, same
+
+
+def with_excess(op: Operator, cotangents: Sequence, outputs: Sequence) -> list:
+    """The cotangents of a loss that depends on e^m S alone: dm is Σ S ∘ dS over all states."""
+    if not has_scale(op):
+        return list(cotangents)
+    *others, dm = cotangents
+    total = np.zeros(dm.shape)
+    for dx, x in zip(others[1:], outputs[1:-1], strict=True):
+        axes = tuple(range(dm.ndim, np.ndim(x)))
+        total = total + (np.asarray(dx, float) * np.asarray(x, float)).sum(axes)
+    return [*others, total]
+
+
+def has_scale(op: Operator) -> bool:
+    """True if the operator returns states in a scale."""
+    return op.contract.scaled_by_last and len(op.outputs) > 1
+
+
+def _fit(outputs, like) -> bool:
+    """True if the outputs are arrays of the shapes of `like`, and m is real."""
+    shapes = zip(outputs, like, strict=False)
+    arrays = len(outputs) == len(like) and all(isinstance(y, np.ndarray) for y in outputs)
+    return arrays and all(y.shape == np.shape(x) and y.dtype.kind == "f" for y, x in shapes)
+
+
+def _times(x, factor):
+    """States, times the factor of each."""
+    factor = factor.reshape(factor.shape + (1,) * (x.ndim - factor.ndim))
+    return np.where(factor == 1, x, x * factor).astype(x.dtype)

@@ -1,0 +1,1 @@
+"""Builders of oracles: all forms of a recurrence from one step."""

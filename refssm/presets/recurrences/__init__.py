@@ -1,0 +1,1 @@
+"""Presets of recurrences that are declared by their steps alone."""
