@@ -134,6 +134,20 @@ def test_the_gradient_of_the_bonus_is_summed_over_time_and_batch(role):
     assert np.allclose(du, (r * k * (v * dy).sum(-1, keepdims=True)).sum((0, -2)))
 
 
+@each_role
+@pytest.mark.parametrize("op", [RWKV6, RWKV6_STATEFUL], ids=str)
+def test_a_bonus_with_axes_that_nothing_else_has_gives_the_sum_of_gradients(op, role):
+    arrays, rng = usual(op, 10), np.random.default_rng(11)
+    own = [[*arrays[:4], u, *arrays[5:]] for u in rng.standard_normal((2, 4))]
+    both = [*arrays[:4], np.stack([x[4] for x in own]), *arrays[5:]]
+    cotangents = [rng.standard_normal((2, *dims)) for dims in ((7, 3), (4, 3))][: len(op.outputs)]
+    found = op.vjp(role)(*cotangents, *both)
+    each = [op.vjp(role)(*(c[i] for c in cotangents), *own[i]) for i in range(2)]
+    for i, name in enumerate(op.inputs):
+        wanted = [gradients[i] for gradients in each]
+        assert np.allclose(found[i], np.stack(wanted) if name == "u" else sum(wanted))
+
+
 def stepped(r, k, v, decay, u, S):
     """One step after the other; the state is n × p."""
     y = []

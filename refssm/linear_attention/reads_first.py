@@ -39,7 +39,8 @@ class ReadsFirst:
         dy, *dS = cotangents
         begins = _begins(r, resets)
         given = (_next(r, begins), k, v, log_w)
-        later = (_next(dy, begins), *dS)
+        batch = _batch((*given, begins, *([] if S0 is None else [S0])))
+        later = [_without_axes_of_bonus(x, batch) for x in (_next(dy, begins), *dS)]
         late, dk, dv, dlog_w, dS0 = self.back_after(later, given, S0, resets, **statics)
         dr, dstart = _started_back(dy, r, S0, begins)
         dr = np.concatenate([dr, unbroadcast(_seen(late, begins), r)[..., :-1, :]], axis=-2)
@@ -54,6 +55,16 @@ class ReadsFirst:
 def _begins(r, resets):
     """True where a sequence begins, with an axis for keys or values."""
     return (no_resets(r.shape[-2]) if resets is None else resets != 0)[..., None]
+
+
+def _batch(arrays):
+    """The leading axes of arrays with two axes of their own."""
+    return np.broadcast_shapes(*(x.shape[:-2] for x in arrays))
+
+
+def _without_axes_of_bonus(x, batch):
+    """A cotangent, summed over the leading axes that only `u` has."""
+    return unbroadcast(x, np.broadcast_to(np.zeros(()), (*batch, *x.shape[-2:])))
 
 
 def _next(x, begins):

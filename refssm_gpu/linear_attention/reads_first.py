@@ -11,6 +11,7 @@ from refssm_gpu._algebra.parts import along, batch_of
 from refssm_gpu._launching.arrays import (
     Array,
     accumulated,
+    folded,
     in_type_of,
     namespace,
     unbroadcast,
@@ -45,7 +46,10 @@ class ReadsBefore:
         """Gradients for the arguments, and for S0 if there is one."""
         (r, k, v, log_w, u), start, begins = self._widened(arguments, S0, resets)
         xp, (dy, *dS) = namespace(r), self._wide(cotangents)
-        later, given = (_next(dy, begins), *dS), (_next(r, begins), k, v, log_w)
+        given = _next(r, begins), k, v, log_w
+        rows = [*given, begins] if start is None else [*given, begins, start]
+        batch = batch_of(rows, [2] * len(rows))  # without axes that only `u` has
+        later = [folded(x, (*batch, *x.shape[-2:])) for x in (_next(dy, begins), *dS)]
         late, dk, dv, dlog_w, *dS0 = self.after.back(later, given, start, resets, **statics)
         first = xp.zeros_like(r[..., :1, :])
         if start is not None:

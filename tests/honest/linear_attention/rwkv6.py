@@ -46,24 +46,28 @@ def _chunk(g, S):
     Row i has e^{Σ_{j<s<i} log_w_s} k_j for j < i; the sums go on from row to row, without
     differences, and what a reset cuts off is selected away.
     """
-    number, y = np.cumsum(g.resets, axis=-1), []
+    number, y, l = np.cumsum(g.resets, axis=-1), [], g.r.shape[-2]
     span, whole = g.log_w[..., :0, :], np.zeros_like(g.log_w[..., 0, :])
-    for i in range(g.r.shape[-2] + 1):
-        own = number[..., min(i, g.r.shape[-2] - 1)]
+
+    def past(i):
+        """Decayed keys and values of the steps before i, and the state from before the chunk."""
+        own = number[..., min(i, l - 1)]
         same = (own[..., None] == number[..., :i])[..., None]
         keys = np.where(same, np.exp(span) * g.k[..., :i, :], 0)
-        seen = np.where((own == 0)[..., None, None], np.exp(whole)[..., None] * S, 0)
-        told = np.where(same, g.v[..., :i, :], 0)
-        if i == g.r.shape[-2]:
-            break
+        start = np.where((own == 0)[..., None, None], np.exp(whole)[..., None] * S, 0)
+        return keys, np.where(same, g.v[..., :i, :], 0), start
+
+    for i in range(l):
+        keys, told, start = past(i)
         r, log_w = g.r[..., i, :], g.log_w[..., i, :]
         scores = (keys @ r[..., :, None])[..., 0]
         bonus = (r * g.u * g.k[..., i, :]).sum(-1, keepdims=True)
-        read = (r[..., None, :] @ seen)[..., 0, :] + (scores[..., None, :] @ told)[..., 0, :]
+        read = (r[..., None, :] @ start)[..., 0, :] + (scores[..., None, :] @ told)[..., 0, :]
         y.append(read + bonus * g.v[..., i, :])
         span = np.concatenate([span + log_w[..., None, :], 0 * log_w[..., None, :]], axis=-2)
         whole = whole + log_w
-    return np.stack(y, axis=-2), seen + np.swapaxes(keys, -1, -2) @ told
+    keys, told, start = past(l)
+    return np.stack(y, axis=-2), start + np.swapaxes(keys, -1, -2) @ told
 
 
 def in_chunks(size):

@@ -102,17 +102,18 @@ class ReadingFirst:
         return ReadsFirst(self._run, self._back)
 
     def _run(self, arguments, S0, resets):
-        after = GatedLinear(self.way)
+        after, (q, k, v, log_g) = GatedLinear(self.way), arguments
         if S0 is not None:
-            return after.stateful(*arguments, S0)
+            return after.stateful(q, k, v, log_g, S0)
         if resets is not None:
-            return (after.packed(*arguments, resets),)
-        return (after.whole(*arguments),)
+            return (after.packed(q, k, v, log_g, resets),)
+        return (after.whole(q, k, v, log_g),)
 
     def _back(self, cotangents, arguments, S0, resets):
-        after = GatedLinear(self.way)
+        after, (q, k, v, log_g) = GatedLinear(self.way), arguments
+        dy, *dS = cotangents
         if S0 is not None:
-            return after.stateful_vjp(*cotangents, *arguments, S0)
+            return after.stateful_vjp(dy, dS[0], q, k, v, log_g, S0)
         if resets is not None:
-            return after.packed_vjp(*cotangents, *arguments, resets)
-        return *after.whole_vjp(*cotangents, *arguments), None
+            return after.packed_vjp(dy, q, k, v, log_g, resets)
+        return *after.whole_vjp(dy, q, k, v, log_g), None
