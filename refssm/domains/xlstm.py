@@ -10,7 +10,7 @@ from refssm.domains.linear_attention import log_gates
 forget_gates = replace(log_gates, finite=True)  # log_f + m − m' may be ∞ − ∞
 
 exponential_gates = Domain(
-    summary="logarithms of input gates: 0, ±1, −10 as xLSTM starts, ±15 as it caps, ±85; real",
+    summary="logarithms of input gates: 0, ±1, −10 as xLSTM starts, ±15 as it caps, to ±85; real",
     maps={
         "zero": lambda a, b: np.zeros_like(a) + 0j,
         "usual": lambda a, b: 2 * a - 1 + 0j,
@@ -18,6 +18,7 @@ exponential_gates = Domain(
         "capped": lambda a, b: 30 * a - 15 + 0j,
         # above −88: below it e^{−i} overflows in single precision
         "wide": lambda a, b: 170 * a - 85 + 0j,
+        "large": lambda a, b: 84 + a + 0j,  # a sum of some weights e^i overflows
         "rising": lambda a, b: np.where(a < 0.1, 200 * a, -5 * a) + 0j,  # few large ones
     },
     tame=("zero", "usual", "start"),

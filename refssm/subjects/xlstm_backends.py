@@ -16,7 +16,6 @@ from refssm.subjects.mlstm_layouts import (
     given,
     some,
     square,
-    started,
     whole_chunks,
 )
 from refssm.testing import implements
@@ -57,7 +56,7 @@ def chunkwise_simple(q, k, v, i, log_f, *, eps):
 
 @implements("mlstm_stateful", layout=FROM, adapters=OF_QUERIES, only=square_chunks, **TORCH)
 def chunkwise_simple_stateful(q, k, v, i, log_f, S0, s0, m0, *, eps):
-    """chunkwise_simple from a state, in chunks of 16."""
-    arguments = *given(q, k, v, i, log_f), *started(S0, s0, m0), CHUNK, True
+    """chunkwise_simple from a state, in chunks of 16; its first m has no axis of length 1."""
+    arguments = *given(q, k, v, i, log_f), S0, s0, m0, CHUNK, True
     y, (S, s, m) = backends.chunkwise_simple(*arguments, eps=eps)
     return y, S, s, m[..., 0, 0]

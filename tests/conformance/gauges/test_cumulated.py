@@ -66,7 +66,7 @@ def test_every_sequence_operator_with_one_decay_per_step_has_a_cumulated_form():
         for name, dims in zip(op.inputs, op.input_dims, strict=True)
         if name in varying and op.leading == "l" and "l" in dims and op.family != "discretize"
     }
-    whole = ("gated_linear_recurrence", "rwkv6")
+    whole = ("gated_linear_recurrence", "rwkv6", "mlstm")
     keyed = {op.name for op in OPERATORS if op.name.startswith(whole) and op.form != "step"}
     gated = {op.name for op in OPERATORS if op.family == "gated_units" and op.leading == "l"}
     assert timed | keyed | gated | TRANSFORMED == set(FORMS)

@@ -216,5 +216,7 @@ GRADIENTS.plant(
 USUAL = Planting(PLAIN[0], "float32")
 USUAL.usual()
 _ANYWHERE = {bug.name for bug in USUAL.bugs}
+# shortcuts of nearly equal gates show in `mlstm`, the same function
+USUAL.bugs = [bug for bug in USUAL.bugs if not bug.name.endswith("_of_first")]
 BUGS = [bug for p in (USUAL, CHUNKS, FORMULA, STATE, OF_FORMS, GRADIENTS) for bug in p.bugs]
 BUGS += [bug for bug in planted_in(XLSTM_CHUNKED, "float32") if bug.name not in _ANYWHERE]

@@ -122,9 +122,8 @@ EPSILONS = [
      Epsilon(1e-3, _added(lambda a, floor, e: np.maximum(a, floor + e)))),
 ]  # fmt: skip
 SCALES = [
-    (BOTH + STATEFUL, "scale_of_step_before", "gates and floor with m of the step before",
-     but_for(gates=lambda now, m, m_next: (np.exp(now.log_f), np.exp(now.i - m)),
-             scale=lambda now, m: m)),
+    (BOTH + STATEFUL, "scale_of_step_before", "e^{log_f} and e^{i − m} with m of the step before",
+     but_for(gates=lambda now, m, m_next: (np.exp(now.log_f), np.exp(now.i - m)))),
     (BOTH, "state_not_brought_to_scale", "e^{log_f} S: not times e^{m − m'} as m rises",
      _gated(f=lambda now, m, m_next: np.exp(now.log_f))),
     (BOTH, "input_gate_not_in_scale", "e^i for e^{i − m'}", _gated(g=lambda now, m, m_next:
