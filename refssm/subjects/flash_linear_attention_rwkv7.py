@@ -16,8 +16,9 @@ from refssm.testing import implements
 
 AXES = {"q": "b g 1 l n", "k": "b g 1 l n", "v": "b g h l p", "S0": "b g h n p"}
 AXES |= dict.fromkeys(("log_g", "a", "b"), "b g h l n")
-FEW: dict[str, int] = {"b": 2, "g": 1, "h": 2, "n": 9, "p": 9}
-some, more = few(AXES, **FEW, l=20), few(AXES, **{**FEW, "b": 1, "h": 1}, l=70)
+FEW: dict[str, int] = {"b": 1, "g": 1, "h": 2, "n": 5, "p": 5}
+some, more = few(AXES, **FEW, l=12), few(AXES, **FEW, l=35)
+short = few(AXES, b=2, g=2, h=2, n=16, p=16, l=70)
 PLAIN: dict[str, Any] = {"framework": "torch", "vjp": True, "dtypes": ("float32",)}
 DECLARED: dict[str, Any] = {**PLAIN, "adapters": (scaled(),)}
 NAIVE = "b g l n, b g l n, b (g h) l p" + 3 * ", b (g h) l n"
@@ -50,14 +51,16 @@ def of_heads(q, k, v, axis: int):
     return (x.repeat_interleave(v.shape[axis] // x.shape[axis], axis) for x in (q, k))
 
 
-@implements("delta_dplr", layout=f"{NAIVE} -> {FIRST}", **DECLARED)
+@implements("delta_dplr", layout=f"{NAIVE} -> {FIRST}", only=short, **DECLARED)
 def dplr_recurrence(q, k, v, log_g, a, b):
     """dplr_recurrence."""
     q, k = of_heads(q, k, v, 1)
     return naive.dplr_recurrence(q, k, v, a, b, log_g)[0]
 
 
-@implements("delta_dplr_stateful", layout=f"{NAIVE}, {STATE} -> {FIRST}, {STATE}", **DECLARED)
+@implements(
+    "delta_dplr_stateful", layout=f"{NAIVE}, {STATE} -> {FIRST}, {STATE}", only=short, **DECLARED
+)
 def dplr_recurrence_stateful(q, k, v, log_g, a, b, S0):
     """dplr_recurrence from a state."""
     q, k = of_heads(q, k, v, 1)
@@ -65,7 +68,8 @@ def dplr_recurrence_stateful(q, k, v, log_g, a, b, S0):
 
 
 def whole_chunks(x):
-    """The case up to its last whole chunk, of 64 steps at most."""
+    """A small case up to its last whole chunk, of 64 steps at most."""
+    x = {**short(x), "chunk": x["chunk"]}
     chunk = min(x["chunk"], 64)
     l = x["v"].shape[-2] // chunk * chunk
     rows = ("q", "k", "v", "log_g", "a", "b")

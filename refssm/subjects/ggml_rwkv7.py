@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from refssm.adapters import linear_gate, transposed
+from refssm.adapters import linear_gate
 from refssm.subjects.ggml import DECLARED, POINTER, agree, computed, operator
 from refssm.testing import implements
 
@@ -28,7 +28,7 @@ def with_whole_heads(x):
            for name in ("q", "k", "log_g", "a", "b")}  # fmt: skip
     cut["v"] = x["v"][..., places]
     if "S0" in x:
-        cut["S0"] = _of_keys(x["S0"][..., places, :], 0.0)
+        cut["S0"] = np.swapaxes(_of_keys(np.swapaxes(x["S0"][..., places], -1, -2), 0.0), -1, -2)
     return {**x, **cut}
 
 
@@ -68,7 +68,7 @@ def rwkv_wkv7(q, k, v, g, a, b):
 FROM_STATE: dict[str, Any] = {
     "layout": f"{GIVEN}, b (g h) p n -> b l (g h) p, b (g h) p n",
     "only": with_whole_heads,
-    "adapters": (linear_gate(), transposed()),
+    "adapters": (linear_gate(),),
     **DECLARED,
 }
 

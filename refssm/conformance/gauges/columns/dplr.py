@@ -4,8 +4,9 @@ What is said in `steps.py` holds, but for the error of a column: it is in an ell
 moved by M and grows by the roundings of each step, entry by entry. The root of its trace bounds the
 2-norm. Cotangents obey the same with Mᵀ = diag(e^g) + a bᵀ. A form by chunks adds, and takes
 nothing away before the end of a chunk: what is read of a state has the roundings of all that was
-ever added to it, which `Added` counts. No program exchanges rows here: in the
-system of a chunk, I − A, entries are |a_i · b_j| ≤ 1.
+ever added to it, which `Added` counts. In the second gauge a difference of sums multiplies all that
+was added before, also where a step takes it away, and what a reads has the sum up to its own step.
+No program exchanges rows here: in the system of a chunk, I − A, entries are |a_i · b_j| ≤ 1.
 """
 
 from typing import Any, NamedTuple
@@ -150,7 +151,7 @@ class LowRankColumns(Columns):
         if self.cumulated:
             told = [np.stack([e[0], e[0]]) for e in told]
         log_g = tracked.log_g.value
-        by_sums = (np.exp(log_g) * self._of_differences(log_g, chunk)).max(-1, initial=0)
+        by_sums = self._of_differences(log_g, chunk).max(-1, initial=0)
         errors = LowRankTerms(*told)
         of_gates = np.maximum(errors.log_g, self.chunked * np.abs(log_g))
         return errors._replace(log_g=of_gates), by_sums
@@ -160,45 +161,50 @@ class LowRankColumns(Columns):
         S, of_S, added = now
         before, z, Z, S = self._states(terms, S, resets)
         own = self._product(terms.a, 0, errors.a, before, 0 * z)
-        of_sums = 0.0, 0.0
+        more = np.abs(terms.b)[..., None] * np.abs(z)[..., None, :]
+        more = more + np.abs(terms.k)[..., None] * np.abs(terms.v)[..., None, :]
+        (read, left, after), added = self._added(terms, more, added, resets)
+        sizes = [self._norm(x, -2) for x in (read, left, after)]
         if self.chunked:
-            more = np.abs(terms.b)[..., None] * np.abs(z)[..., None, :]
-            more = more + np.abs(terms.k)[..., None] * np.abs(terms.v)[..., None, :]
-            read, after, added = self._added(terms, more, added, resets)
             own = own + einsum("...np,...n->...p", read, np.abs(terms.a))
-            of_sums = self._norm(read, -2), self._norm(after, -2)
         made = self._of_step((Z, errors.log_g), (terms.b, errors.b, z, own), S)
         made = made + self._of_outer(terms.k, errors.k, terms.v, errors.v)
         size, by_sums = self._norm(terms.a), by_sums[..., None]
-        later = size * by_sums if self.cumulated else None
-        run = (np.exp(terms.log_g), terms.a, terms.b, *boxes(made), later, resets)
-        of_before, of_after, of_S = self._carried(run, of_S)
-        read = self._by_sums(of_before, by_sums)
-        of_before = of_before + read
-        of_z = own + size * of_before
-        kept = Passed(before, of_before + of_sums[0], z, of_z, S, of_after + read + of_sums[1])
+        run = (np.exp(terms.log_g), terms.a, terms.b, *boxes(made), size * by_sums, resets)
+        of_before, of_after, of_S = self._carried(run, sizes[0], of_S)
+        kept = self._decays(terms) * of_before[0]
+        of_after = of_after + self._later(by_sums * np.maximum(kept, sizes[1]))
+        of_before = of_before + self._later(by_sums * np.maximum(of_before[0], sizes[0]))
+        of_z, ever = own + size * of_before, 1.0 * self.chunked
+        kept = Passed(before, of_before + ever * sizes[0], z, of_z, S, of_after + ever * sizes[2])
         return (S[..., -1, :, :], of_S, added), kept
 
+    def _later(self, e):
+        """Errors of the second gauge alone."""
+        return np.stack([0 * e, e]) if self.cumulated else 0.0
+
     def _added(self, terms, more, now: Added, resets):
-        """The roundings of sums over all steps before each one and up to it, and what is left."""
-        gates, l, before, after = np.exp(terms.log_g), self.longest, [], []
+        """The roundings of sums of all steps before each one, as they decay, and with its own."""
+        gates, l, found = np.exp(terms.log_g), self.longest, []
         for t in range(gates.shape[-2]):
             now = now.kept(resets[..., t])
-            before.append(now.roundings(l))
+            before = now.roundings(l)
             now = now.decayed(gates[..., t, :, None], terms.log_g[..., t, :, None])
+            left = now.roundings(l)
             now = Added(now.moduli + more[..., t, :, :], now.by_gates)
-            after.append(now.roundings(l))
-        return np.stack(before, axis=-3), np.stack(after, axis=-3), now
+            found.append((before, left, now.roundings(l)))
+        return [np.stack(x, axis=-3) for x in zip(*found, strict=True)], now
 
     def _added_back(self, terms, driven, moved, now: Added, resets):
-        """The same of cotangents: what comes from outputs, and what is added of later ones."""
+        """The same of cotangents: of later steps alone, and with what comes from its output."""
         gates, l, found = np.exp(terms.log_g), self.longest, []
         for t in range(gates.shape[-2] - 1, -1, -1):
+            later = now.roundings(l)
             now = Added(now.moduli + driven[..., t, :, :], now.by_gates)
-            found.append(now.roundings(l))
+            found.append((later, now.roundings(l)))
             now = now.decayed(gates[..., t, :, None], terms.log_g[..., t, :, None])
             now = Added(now.moduli + moved[..., t, :, :], now.by_gates).kept(resets[..., t])
-        return np.stack(found[::-1], axis=-3), now
+        return [np.stack(x, axis=-3) for x in zip(*found[::-1], strict=True)], now
 
     def _states(self, terms, S, resets):
         """S_{t−1}, what a reads there, diag(e^{log_g}) S_{t−1} and S_t."""
@@ -213,26 +219,25 @@ class LowRankColumns(Columns):
         steps = zip(zip(*found, strict=True), (-3, -2, -3, -3), strict=True)
         return [np.stack(parts, axis=axis) for parts, axis in steps]
 
-    def _carried(self, run, now: Ellipsoids):
+    def _carried(self, run, sizes, now: Ellipsoids):
         """The errors before and after each step, and the ellipsoids after the last one."""
         resets, before, after = run[-1], [], []
         for t in range(run[0].shape[-2]):
             now = now.kept(resets[..., t])
             before.append(now.e)
-            now = self._stepped(run, now, t)
+            now = self._stepped(run, now, t, np.maximum(now.e[0], sizes[..., t, :]))
             after.append(now.e)
         return np.stack(before, axis=-2), np.stack(after, axis=-2), now
 
-    @staticmethod
-    def _stepped(run, now: Ellipsoids, t: int) -> Ellipsoids:
+    def _stepped(self, run, now: Ellipsoids, t: int, size) -> Ellipsoids:
         """The ellipsoids after a step, from those before it.
 
-        `later` times the errors before it is what is read in the second gauge alone.
+        In the second gauge, what is read errs by `later` times the size of what there is.
         """
         gates, read, write, shapes, sums, later, _ = run
         moved = now.moved(*(x[..., t, None, :] for x in (gates, read, write)))
-        if later is not None:
-            more = later[..., t, :] * now.e[0]
+        if self.cumulated:
+            more = later[..., t, :] * size
             shape, total = boxes(np.abs(write[..., t, :, None]) * more[..., None, :])
             moved = moved.plus(shape, np.stack([0 * total, total]))
         return moved.plus(shapes[..., t, :, :], sums[..., t, :])
@@ -256,19 +261,20 @@ class LowRankColumns(Columns):
         G, w, moved, Z, before = self._cotangents(dy, G, terms, resets)
         one = 0 if self.cumulated else one_of(of_G.e[..., None])[..., None]
         driven = self._of_outer(terms.q, errors.q, dy, one * np.abs(dy)) + np.abs(G)
-        own, of_sums = self._product(terms.b, 0, errors.b, G, 0 * w), 0.0
+        own = self._product(terms.b, 0, errors.b, G, 0 * w)
+        outputs = np.abs(terms.q)[..., None] * np.abs(dy)[..., None, :]
+        (later, read), added = self._added_back(terms, outputs, np.abs(moved), added, resets)
         if self.chunked:
-            outputs = np.abs(terms.q)[..., None] * np.abs(dy)[..., None, :]
-            read, added = self._added_back(terms, outputs, np.abs(moved), added, resets)
             own = own + einsum("...np,...n->...p", read, np.abs(terms.b))
-            of_sums = self._norm(read, -2)
         made = self._of_step((Z, errors.log_g), (terms.a, errors.a, w, own), Z + moved)
         size, by_sums = self._norm(terms.b), by_sums[..., None]
-        later = size * by_sums if self.cumulated else None
-        run = (np.exp(terms.log_g), terms.b, terms.a, *boxes(made), later, resets)
-        of_all, of_G = self._carried_back(run, boxes(driven), of_G)
-        of_all = of_all + self._by_sums(of_all, by_sums)
-        back = G, of_all + of_sums, w, own + size * of_all
+        if self.cumulated:  # a sum of a later step, too, whose decay since then is not 0
+            by_sums = by_sums + 2 * tree(self.longest)
+        run = (np.exp(terms.log_g), terms.b, terms.a, *boxes(made), size * by_sums, resets)
+        found = self._carried_back(run, boxes(driven), self._norm(later, -2), of_G)
+        of_later, of_all, of_G = found
+        of_all = of_all + self._later(by_sums * of_later)
+        back = G, of_all + self.chunked * self._norm(read, -2), w, own + size * of_all
         found = self._of_products(dy, back, terms, errors, kept, resets)
         return found, (before, of_G, added)
 
@@ -285,14 +291,15 @@ class LowRankColumns(Columns):
         steps = zip(zip(*found[::-1], strict=True), (-3, -2, -3, -3), strict=True)
         return *(np.stack(parts, axis=axis) for parts, axis in steps), G
 
-    def _carried_back(self, run, driven, now: Ellipsoids):
-        """The errors of all cotangents, and the ellipsoids of the one before the first step."""
+    def _carried_back(self, run, driven, sizes, now: Ellipsoids):
+        """The sizes of what later steps add, the errors of all cotangents, and the last ones."""
         resets, found = run[-1], []
         for t in range(run[0].shape[-2] - 1, -1, -1):
+            size = np.maximum(now.e[0], sizes[..., t, :])
             now = now.plus(driven[0][..., t, :, :], driven[1][..., t, :])
-            found.append(now.e)
-            now = self._stepped(run, now, t).kept(resets[..., t])
-        return np.stack(found[::-1], axis=-2), now
+            found.append((size, now.e))
+            now = self._stepped(run, now, t, size).kept(resets[..., t])
+        return *(np.stack(x, axis=-2) for x in zip(*found[::-1], strict=True)), now
 
     def _of_products(self, dy, back, terms, errors, kept: Passed, resets):
         """The bounds of the gradients by name, by the product rule."""
