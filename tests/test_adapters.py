@@ -22,7 +22,7 @@ from refssm.adapters import (
     sigmoid,
     transposed,
 )
-from refssm.catalog import OPERATORS, named
+from refssm.catalog import OPERATORS
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.cases.ranges import narrowed, parse

@@ -55,17 +55,24 @@ class Rule:
         given = [own[name] for name in self.arguments] + [state] * states
         return f"{', '.join(given)} -> {', '.join([OUTPUT] + [state] * states)}"
 
+    def named(self, arrays) -> dict[str, np.ndarray]:
+        """Arguments in this layout by the names of `attended`."""
+        own = dict(zip((*self.arguments, "S0"), arrays, strict=False))
+        if not self.decay:
+            own.pop("log_g", None)  # of cases without decays: see `ungated`
+        if "S0" in own:
+            own["S0"] = self.state(own["S0"])
+        return own
+
+    def state(self, S: np.ndarray) -> np.ndarray:
+        """A state of ours as one of the node, and the other way round."""
+        return S.swapaxes(-1, -2) if self.transposed else S
+
     def called(self, run: Run, arrays, **how):
         """The operator by a node of this rule: outputs, and the last state if one is given."""
-        named = dict(zip((*self.arguments, "S0"), arrays, strict=False))
-        if not self.decay:
-            named.pop("log_g", None)  # of cases without decays: see `ungated`
-        if self.transposed and "S0" in named:
-            named["S0"] = named["S0"].swapaxes(-1, -2)
-        y, S = attended(run, self.update, **named, **how)
-        if "S0" not in named:
-            return y
-        return y, S.swapaxes(-1, -2) if self.transposed else S
+        own = self.named(arrays)
+        y, S = attended(run, self.update, **own, **how)
+        return (y, self.state(S)) if "S0" in own else y
 
 
 def _rule(update: str, decay: str, operator: str, arguments: str, **more) -> Rule:

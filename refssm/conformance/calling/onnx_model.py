@@ -51,7 +51,7 @@ def onnx() -> Any:
         return import_module("onnx")
     except ImportError:
         raise UsageError(
-            "a model needs the package onnx, 1.23 or later: pip install 'refssm[onnx]'"
+            "this needs the package onnx, 1.23 or later: pip install 'refssm[onnx]'"
         ) from None
 
 
