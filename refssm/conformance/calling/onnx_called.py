@@ -147,7 +147,7 @@ def _decline_other(sizes) -> None:
 def _by_head(name: str, x: np.ndarray, h: int) -> np.ndarray:
     """An argument with the axes b, all heads, and then time."""
     if name == "S0":
-        return x.reshape(x.shape[0], -1, *x.shape[3:])
+        return x.reshape(x.shape[0], x.shape[1] * x.shape[2], *x.shape[3:])
     x = np.repeat(x[:, :, :, None], h, 3) if name in "qk" else x
     x = x.reshape(*x.shape[:2], x.shape[2] * x.shape[3], *x.shape[4:])
     return np.moveaxis(x, 1, 2)

@@ -142,7 +142,7 @@ def _answered(op: Operator, outputs) -> dict[str, np.ndarray]:
     rule = _rule(op)
     if rule:
         states = [rule.state(S) for S in states]
-        states = [S.reshape(len(S), -1, *S.shape[3:]) for S in states]
+        states = [S.reshape(len(S), S.shape[1] * S.shape[2], *S.shape[3:]) for S in states]
         return dict(zip(OUTPUTS, [packed(y), *states], strict=False))
     return dict(zip(OUTPUTS, [y, *(s[..., 1:] for s in states)], strict=False))
 

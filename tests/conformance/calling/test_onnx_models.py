@@ -169,7 +169,7 @@ def test_a_failure_is_replayed_by_its_file(path, capfd, monkeypatch, tmp_path):
     with monkeypatch.context() as planted:
         planted.setattr(onnx_called, "_run", lambda *a, **k: [2 * x for x in right(*a, **k)])
         attention(path, axes=("B", "T", 4, "p"))
-        code, out, _ = judged(capfd, path, "--check", "value", "--explain", "5")
+        code, *_ = judged(capfd, path, "--check", "value", "--explain", "5")
         assert code == 1
         (kept,) = (tmp_path / ".refssm").glob("*_stateful-*.npz")
         assert run(capfd, "replay", kept, "--in-process")[0] == 1

@@ -76,16 +76,7 @@ def listed(monkeypatch):
 
 def test_the_names_of_checks_are_those_of_the_records_in_their_order():
     assert list(NAMES) == [rule.name for rule in rules()] == ORDER
-    assert rules() == (
-        VALUE,
-        STATE,
-        GRADIENT,
-        *COMPARING,
-        *LAWS,
-        *CONDUCT,
-        *OF_LENGTHS,
-        *OF_STREAMS,
-    )
+    assert rules() == (VALUE, STATE, GRADIENT, *COMPARING, *LAWS, *CONDUCT, *OF_LENGTHS, *OF_STREAMS)
     assert all(rule_named(rule.name) is rule for rule in rules())
 
 
