@@ -31,7 +31,7 @@ Run = Callable[..., list]
 
 
 @dataclass(frozen=True)
-class Rule:
+class UpdateRule:
     """An update rule with one kind of decay, and the operator of ours that it is.
 
     `arguments` are ours in their order, by their names here: those of the delta rules.
@@ -75,8 +75,8 @@ class Rule:
         return (y, self.state(S)) if "S0" in own else y
 
 
-def _rule(update: str, decay: str, operator: str, arguments: str, **more) -> Rule:
-    return Rule(update, decay, operator, tuple(arguments.split()), **more)
+def _rule(update: str, decay: str, operator: str, arguments: str, **more) -> UpdateRule:
+    return UpdateRule(update, decay, operator, tuple(arguments.split()), **more)
 
 
 RULES = (

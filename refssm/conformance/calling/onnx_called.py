@@ -17,7 +17,7 @@ import numpy as np
 
 from refssm._declaration.implements import declared_as
 from refssm._declaration.names import did_you_mean
-from refssm._declaration.onnx_nodes import ATTENTION, CONVOLVED, Rule, convolved, ungated
+from refssm._declaration.onnx_nodes import ATTENTION, CONVOLVED, UpdateRule, convolved, ungated
 from refssm.adapters import scaled
 from refssm.catalog import named
 from refssm.conformance.calling.implementation import Found, Offer
@@ -116,7 +116,7 @@ def _shared(x: Mapping) -> Mapping:
     return {**x, "beta": np.broadcast_to(beta[..., :1, :1, :], beta.shape).copy()}
 
 
-def _attended(node: Node, rule: Rule, run, *arrays):
+def _attended(node: Node, rule: UpdateRule, run, *arrays):
     """The operator, with the heads of the case in those of the model."""
     own = dict(zip((*rule.arguments, "S0"), arrays, strict=False))
     (b, l, g, n), (h, p) = own["q"].shape, own["v"].shape[-2:]
@@ -154,7 +154,7 @@ def _by_head(name: str, x: np.ndarray, h: int) -> np.ndarray:
 
 
 def _in_layout(name: str, x: np.ndarray) -> np.ndarray:
-    """An argument by rows and heads as `Rule.called` takes it: each head is a group."""
+    """An argument by rows and heads as `UpdateRule.called` takes it: each head is a group."""
     if name == "S0":
         return x[:, :, None]
     x = np.moveaxis(x, 2, 1)

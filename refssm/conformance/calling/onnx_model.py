@@ -21,7 +21,7 @@ from refssm._declaration.onnx_nodes import (
     OUTPUTS,
     RULES,
     STANDARD,
-    Rule,
+    UpdateRule,
 )
 from refssm.conformance.usage_error import UsageError
 
@@ -122,7 +122,7 @@ class Node:
         return next(iter(found), None)
 
     @property
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[UpdateRule]:
         """The operators of ours that LinearAttention is: two if the last axis of decay is free."""
         update = self.attributes["update_rule"]
         width = self.sizes.get("d")
@@ -140,7 +140,10 @@ class Node:
         return [rule for rule in RULES if rule.update == update and rule.decay in kinds]
 
     def __str__(self):
-        told = [f"{name} {value}" for name, value in self.attributes.items()]
+        told = [
+            f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in self.attributes.items()
+        ]
         absent = [name for name in INPUTS[self.operator] if name not in self.given]
         without = f", without {', '.join(absent)}" if absent else ""
         where = f" of {self.domain}" if self.domain == CONTRIBUTED else ""

@@ -25,7 +25,7 @@ from refssm._declaration.onnx_nodes import (
     OUTPUTS,
     RULES,
     STANDARD,
-    Rule,
+    UpdateRule,
     convolution_feeds,
     feeds_of,
     packed,
@@ -59,7 +59,7 @@ def refuse_without_node(ops: Iterable[Operator]) -> None:
             raise UsageError(f"{op} is no operator of ONNX; wanted one of {names}")
 
 
-def _rule(op: Operator) -> Rule | None:
+def _rule(op: Operator) -> UpdateRule | None:
     return BY_NAME.get(op.name.removesuffix(STATEFUL))
 
 
