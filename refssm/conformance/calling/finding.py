@@ -54,7 +54,7 @@ def find(target: str, name: str | None = None, told: dict | None = None) -> list
     path, _, function = _split(target)
     if not path.strip():
         raise UsageError(f"wanted a file or a module, got {target!r}")
-    if path.endswith(onnx_model.ENDING):
+    if _is_model(path):
         return onnx_called.found_in(path, function, name, told)
     module = loaded(path)
     if name and not function:
@@ -176,6 +176,16 @@ def _split(target):
 
 def _is_file(path):
     return path.endswith(".py") or "/" in path or os.path.isfile(path)
+
+
+def _is_model(path: str) -> bool:
+    """True for an ONNX file, also an absent one; a module may be called onnx, too."""
+    if not path.endswith(onnx_model.ENDING) or os.path.isfile(path) or "/" in path:
+        return path.endswith(onnx_model.ENDING)
+    try:
+        return importlib.util.find_spec(path) is None
+    except Exception:  # its parent is no package, or raises
+        return True
 
 
 def _load_file(path: Path):

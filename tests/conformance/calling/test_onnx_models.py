@@ -295,6 +295,13 @@ def test_a_constant_past_state_is_refused(path):
         find(str(path))
 
 
+def test_a_module_called_onnx_is_no_file(capfd):
+    (found,) = find("refssm.subjects.onnx::gated_delta")
+    assert found.op.name == "gated_delta_rule"
+    code, _, err = judged(capfd, "absent.onnx")
+    assert (code, err) == (4, "refssm: absent.onnx: no such file or directory\n")
+
+
 def test_what_runs_a_model_is_asked_by_name(path, capfd):
     attention(path)
     code, _, err = judged(capfd, f"{path}::evalator")
