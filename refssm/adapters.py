@@ -18,12 +18,14 @@ looks for the one of them in which it is right (`refssm.conformance.diagnosis.co
     base_2         log_g = θ log 2: the gate's logarithm in base 2
     log_sigmoid    log_g = −log(1 + e^−θ): the gate before its logistic function
     sigmoid        beta = 1/(1 + e^−θ)
-    scaled         q = θ/√n: the function divides by the root of the number of keys
+    scaled         q = θ/√n: the function divides by the root of the number of keys; with `by`
+                   q = by θ: it multiplies by this number
     normalised     k = θ/√(Σ θ² + ε): the function divides by the norm
     oldest_first   taps in reversed order: the last one is of the newest input
     transposed     the transpose of a state, first and last
 """
 
+import math
 from dataclasses import dataclass
 
 __all__ = [
@@ -68,21 +70,30 @@ class Adapter:
     name: str
     argument: str = ""
     eps: float = 0.0  # what a norm has below its root
+    by: float = 0.0  # the factor of a scale; 0 is 1/√n
 
     def __str__(self):
-        return f"{self.name}({self.argument}{self._eps})"
+        return f"{self.name}({self.argument}{self._numbers})"
 
     def __repr__(self):
-        return f"{self.name}({self.argument!r}{self._eps})" if self.argument else f"{self.name}()"
+        argument = f"{self.argument!r}{self._numbers}" if self.argument else ""
+        return f"{self.name}({argument})"
 
     def in_words(self, argument: str, complex_numbers: bool) -> str:
         """The parameter that stands in place of an argument, for reports: "log(−w)"."""
         texts = IN_WORDS.get(self.name) if argument == self.argument else None
+        texts = (f"{{}}/{self.by:g}",) * 2 if texts and self.by else texts
         return texts[complex_numbers].format(argument) if texts else argument
 
     @property
-    def _eps(self) -> str:
-        return f", eps={self.eps:g}" if self.eps else ""
+    def number(self) -> float:
+        """The number of the parametrisation, ε or a factor; 0 if it has none."""
+        return self.eps or self.by
+
+    @property
+    def _numbers(self) -> str:
+        told = f", eps={self.eps:g}" if self.eps else ""
+        return told + (f", by={self.by:.9g}" if self.by else "")
 
 
 def log_dt(argument: str = "dt") -> Adapter:
@@ -142,9 +153,14 @@ def sigmoid(argument: str = "beta") -> Adapter:
     return Adapter("sigmoid", argument)
 
 
-def scaled(argument: str = "q") -> Adapter:
-    """The function takes θ = √n q: it divides by √n itself, n the length of the last axis."""
-    return Adapter("scaled", argument)
+def scaled(argument: str = "q", by: float = 0.0) -> Adapter:
+    """The function takes θ = √n q: it divides by √n itself, n the length of the last axis.
+
+    With `by` it takes θ = q/by: it multiplies by this number.
+    """
+    if not math.isfinite(by):
+        raise ValueError(f"scaled: `by` must be a finite number, got {by!r}")
+    return Adapter("scaled", argument, by=float(by))
 
 
 def normalised(argument: str = "k", eps: float = 1e-6) -> Adapter:

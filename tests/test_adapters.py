@@ -52,6 +52,7 @@ PAIRED = [
 ]
 FITTING += [(op, halves()) for op in PAIRED]
 CONVENTIONS = [linear_gate(), base_2(), log_sigmoid(), sigmoid(), scaled(), normalised()]
+CONVENTIONS += [scaled("q", by=0.375)]
 CONVENTIONS += [oldest_first(), transposed(), transposed("S")]
 OF_CONVENTIONS = [
     op
@@ -226,6 +227,19 @@ def test_a_gradient_by_dt_in_place_of_log_dt_is_refused():
 def test_an_adapter_that_does_not_fit_is_one_sentence(operator, given, told):
     with pytest.raises(ValueError, match=told):
         implements(operator, adapters=given)
+
+
+@pytest.mark.parametrize("by", [0.0, 0.3])
+def test_a_scale_is_of_complex_numbers_too(by):
+    op = adapted(named("ssd_recurrent"), (scaled("C", by=by),))
+    assert certify(op) == ""
+    assert op.adapter.in_words("C", True) == ("C/0.3" if by else "√n C")
+    assert f"{op.adapter}" == ("scaled(C, by=0.3)" if by else "scaled(C)")
+
+
+def test_a_factor_is_a_finite_number():
+    with pytest.raises(ValueError, match="scaled: `by` must be a finite number, got nan"):
+        scaled(by=float("nan"))
 
 
 def test_an_epsilon_of_a_norm_is_above_0():

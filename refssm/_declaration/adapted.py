@@ -30,7 +30,8 @@ from refssm.domains import Domain, rates, step_sizes
 
 MODES, TIME = "n", "l"  # the axes of conjugate pairs, and of steps
 SSD = ["x", "log_a"]  # the first arguments of its forms
-REAL = {*ROWS, *MAPS} - {"log_dt", "neg_exp", "neg_softplus", "oldest_first"}  # no complex ones
+OF_ANY = {"log_dt", "neg_exp", "neg_softplus", "oldest_first", "scaled"}  # also of complex ones
+REAL = {*ROWS, *MAPS} - OF_ANY
 
 
 @dataclass(frozen=True, eq=False)

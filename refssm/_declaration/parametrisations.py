@@ -87,9 +87,19 @@ MAPS = {
 }
 
 
-def _scaled(eps) -> MapOfRows:
-    del eps
-    root = lambda x: np.sqrt(np.full((), x.shape[-1], np.finfo(x.dtype).dtype))  # noqa: E731
+def _scaled(by) -> MapOfRows:
+    """Of a factor; of 1/√n if that is 0."""
+
+    def number(x, value):
+        return np.full((), value, np.finfo(x.dtype).dtype)
+
+    if by:
+        return MapOfRows(
+            lambda x: x * number(x, by),
+            lambda g, x, A: g * number(g, by),
+            lambda A: A / number(A, by),
+        )
+    root = lambda x: np.sqrt(number(x, x.shape[-1]))  # noqa: E731
     return MapOfRows(lambda x: x / root(x), lambda g, x, A: g / root(x), lambda A: A * root(A))
 
 
@@ -115,7 +125,7 @@ ROWS = {"scaled": _scaled, "normalised": _normalised, "oldest_first": _oldest_fi
 def map_of(adapter: Adapter) -> Map | MapOfRows:
     """The parametrisation that an adapter of one argument names."""
     made = ROWS.get(adapter.name)
-    return made(adapter.eps) if made else MAPS[adapter.name]
+    return made(adapter.number) if made else MAPS[adapter.name]
 
 
 # Parameters that are not drawn by the inverse: it would lose what the map is tested by, numbers

@@ -48,7 +48,21 @@ def where(asked: Asked, worker, others=()):
     ops = [taken(operator_named(offer.name), offer.adapters) for offer in judged]
     ops += [operator_named(name) for name in dict.fromkeys(others)]
     texts = asked.ranges(name for op in ops for name in (*op.inputs, *core_dims(op)))
-    return texts, parse(texts, ops)
+    own = dict.fromkeys(text for offer in judged for text in offer.sizes)
+    _refuse_outside(texts, own)
+    return texts, parse([*texts, *own], ops)
+
+
+def _refuse_outside(texts, own) -> None:
+    """UsageError for a range in which no size of a model is."""
+    from refssm.conformance.cases.ranges import split
+    from refssm.conformance.usage_error import UsageError
+
+    fixed = {name: low for name, low, _ in map(split, own)}
+    for text in texts:
+        name, low, high = split(text)
+        if not low <= fixed.get(name, low) <= high:
+            raise UsageError(f"--where {text}: the model fixes {name}={fixed[name]:g}")
 
 
 def settings_of(asked: Asked, seed, profile) -> Settings:

@@ -29,6 +29,14 @@ Operators = Annotated[
 Count = Annotated[
     int, typer.Option(min=1, max=10000, help="The number of random cases of each type and length.")
 ]
+Format = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help='"json", or "onnx": a folder for each case, as in ONNX\'s backend tests, of operators '
+        "that are LinearAttention or CausalConvWithState.",
+    ),
+]
 Longest = Annotated[int, typer.Option(min=1, max=257, help="The longest length of a case.")]
 Files = Annotated[list[Path], typer.Argument(help="Files, or folders of files.")]
 One = Annotated[Path, typer.Argument(help="A file, or a folder of files.")]
@@ -44,15 +52,21 @@ def write(
     seed: o.Seed = 0,
     count: Count = 24,
     longest: Longest = 65,
+    format_: Format = "json",
 ) -> int:
     """Write a file for each operator; the same command writes the same bytes."""
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.usage_error import UsageError
-    from refssm.conformance.vectors import document, making
+    from refssm.conformance.vectors import document, making, onnx_cases
 
+    if format_ not in ("json", "onnx"):
+        raise UsageError(f"unknown format {format_!r}; wanted one of json, onnx")
     making.refuse_without_flint()
-    asked = list(dict.fromkeys(operator or ()))
-    wanted = [operator_named(name) for name in asked] or making.enclosed()
+    asked, as_onnx = list(dict.fromkeys(operator or ())), format_ == "onnx"
+    wanted = [operator_named(name) for name in asked]
+    if as_onnx:
+        onnx_cases.refuse_without_node(wanted)
+    wanted = wanted or (onnx_cases.with_node() if as_onnx else making.enclosed())
     for op in wanted:
         making.refuse_without_enclosure(op)
     try:
@@ -62,10 +76,15 @@ def write(
     with ProgressBar() as bar:
         for done, op in enumerate(wanted):
             bar.tick(f"writing {op}", done, len(wanted))
-            vectors = making.made(op, seed, count, longest)
-            path = folder / f"{op}.json"
-            document.save(path, document.text_of(vectors))
-            shown, bugs = sum(len(c.catches) for c in vectors.cases), len(making.planted(op))
+            types = onnx_cases.TYPES if as_onnx else ()
+            vectors = making.made(op, seed, count, longest, types)
+            path = folder / (op.name if as_onnx else f"{op}.json")
+            if as_onnx:
+                onnx_cases.write(path, vectors)
+            else:
+                document.save(path, document.text_of(vectors))
+            shown = sum(len(c.catches) for c in vectors.cases)
+            bugs = len(making.planted(op, types))
             bar.hide()
             typer.echo(
                 f"{path}   {len(vectors.cases)} cases   they show {shown} of {bugs} planted bugs"

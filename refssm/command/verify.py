@@ -165,7 +165,8 @@ class _VerifyRun:
             header = self._header(target, worker, [r for r in (where, inputs) if r])
             self.report.head(_unlike(header, self.told))
             self.told.append(header)
-            asked = replace(self.settings, where=where, limits=tuple(texts), older=against)
+            limits = (*texts, *dict.fromkeys(t for offer in worker.found for t in offer.sizes))
+            asked = replace(self.settings, where=where, limits=limits, older=against)
             asked = replace(asked, function=function)
             session = Session(worker, target, asked, older, self.report.tick, spread)
             session.clock = self.clock

@@ -33,8 +33,13 @@ def _normalised(row, eps):
     return [x / size for x in row]
 
 
+def _scaled(row, by):
+    """The row by a factor; over √n if that is 0."""
+    return [x * arb(by) if by else x / arb(len(row)).sqrt() for x in row]
+
+
 ROWS = {
-    "scaled": lambda row, eps: [x / arb(len(row)).sqrt() for x in row],
+    "scaled": _scaled,
     "normalised": _normalised,
     "oldest_first": lambda row, eps: row[::-1],
 }
@@ -94,7 +99,7 @@ def _changed(adapter, x):
     if adapter.name in MAPS:
         return _each(MAPS[adapter.name], x)
     inner = bool(x) and isinstance(x[0], list)
-    return [_changed(adapter, y) for y in x] if inner else ROWS[adapter.name](x, adapter.eps)
+    return [_changed(adapter, y) for y in x] if inner else ROWS[adapter.name](x, adapter.number)
 
 
 def _each(change, x):

@@ -2,33 +2,30 @@
 """onnx's LinearAttention and CausalConvWithState: its reference evaluator, and their definitions.
 
 The evaluator has a program in NumPy for each. The standard defines each operator also as a function
-of simpler ones, among them Scan; `…_defined` is that function, run by the same evaluator. States of
-the convolution have t - 1 inputs: the first of ours is added. Taps are in reverse order.
+of simpler ones, among them Scan; `…_defined` is that function, run by the same evaluator. What is
+ours in either is in `refssm._declaration.onnx_nodes`.
 """
 
 from functools import cache
-from math import prod
 from typing import Any
 
-import numpy as np
 from onnx import FunctionProto, TensorProto, defs, helper
 from onnx.reference import ReferenceEvaluator
 
+from refssm._declaration.onnx_nodes import (
+    INPUTS,
+    OUTPUTS,
+    RULES,
+    STANDARD,
+    attended,
+    convolved,
+    ungated,
+)
 from refssm.adapters import scaled
 from refssm.testing import implements
 
-STANDARD = 27  # the first version that has both
-INPUTS = {
-    "LinearAttention": ("query", "key", "value", "past_state", "decay", "beta"),
-    "CausalConvWithState": ("input", "weight", "bias", "past_state"),
-}
-OUTPUTS = {
-    "LinearAttention": ("output", "present_state"),
-    "CausalConvWithState": ("output", "present_state"),
-}
 F4: dict[str, Any] = {"dtypes": ("float32",)}
-PLAIN, OUTPUT, STATE = "b l g n, b l g n, b l g h p", "b l g h p", "b g h n p"
-SSD, TRANSPOSED = "b l g h p, b l g h, b l g n, b l g n", "b g h p n"
+LAYOUTS = {(r.update, r.decay): r.layout for r in RULES}
 CONVOLVED = "b d l, d t, d, b d t -> b d l, b d t"
 LONGEST = 40  # steps of a definition: Scan is a loop over a graph
 
@@ -37,7 +34,7 @@ LONGEST = 40  # steps of a definition: Scan is a loop over a graph
 def node(operator: str, given: tuple[str, ...], **attributes):
     """The operator as a node with these inputs, the others absent."""
     inputs = [name if name in given else "" for name in INPUTS[operator]]
-    return helper.make_node(operator, inputs, OUTPUTS[operator], **attributes)
+    return helper.make_node(operator, inputs, OUTPUTS, **attributes)
 
 
 def evaluated(operator: str, feeds, **attributes):
@@ -63,40 +60,6 @@ def defined(operator: str, feeds, **attributes):
     return ReferenceEvaluator(body).run(None, feeds, attributes={})
 
 
-def packed(x):
-    """Heads beside each other: three axes."""
-    return x.reshape(*x.shape[:2], prod(x.shape[2:]))
-
-
-def attended(run, rule, q, k, v, log_g=None, beta=None, S0=None, *, readers=1, scale=1.0):
-    """Outputs and the last state: keys for each head of the values, `readers` queries for each.
-
-    With several readers all but the last of a head are its query with the other sign.
-    """
-    (b, l, g, n), (h, p) = q.shape, v.shape[-2:]
-    q, k = (np.repeat(x[:, :, :, None], h, 3) for x in (q, k))
-    q = np.stack([*[-q] * (readers - 1), q], 4)
-    feeds = {"query": packed(q), "key": packed(k), "value": packed(v)}
-    if S0 is not None:
-        feeds["past_state"] = S0.reshape(b, g * h, n, p)
-    if log_g is not None:
-        feeds["decay"] = packed(log_g)
-    if beta is not None:
-        feeds["beta"] = packed(beta)
-    heads = {"q_num_heads": g * h * readers, "kv_num_heads": g * h}
-    y, S = run("LinearAttention", feeds, update_rule=rule, scale=scale, **heads)
-    return y.reshape(b, l, g, h, readers, p)[..., -1, :], S.reshape(b, g, h, n, p)
-
-
-def convolved(run, u, k, bias, s0, activation="silu"):
-    """Outputs and the last inputs."""
-    feeds = {"input": u, "weight": k[:, None, ::-1], "past_state": s0[..., 1:]}
-    if bias is not None:
-        feeds["bias"] = bias
-    y, s = run("CausalConvWithState", feeds, activation=activation)
-    return y, np.concatenate([np.concatenate([s0, u], -1)[..., u.shape[-1], None], s], -1)
-
-
 def short(x):
     """The case cut to its first steps."""
     rows = ("q", "k", "v", "u")
@@ -108,14 +71,9 @@ def short(x):
     return {**x, **cut}
 
 
-def ungated(x):
-    """The case without decays."""
-    return {**x, "log_g": np.zeros_like(x["log_g"])}
-
-
 @implements(
     "gated_delta_rule",
-    layout=f"{PLAIN}, b l g h, b l g h -> {OUTPUT}",
+    layout=LAYOUTS["gated_delta", "head"](False),
     adapters=(scaled(),),
     **F4,
 )
@@ -126,7 +84,7 @@ def gated_delta(q, k, v, log_g, beta):
 
 @implements(
     "gated_delta_rule_stateful",
-    layout=f"{PLAIN}, b l g h, b l g h, {STATE} -> {OUTPUT}, {STATE}",
+    layout=LAYOUTS["gated_delta", "head"](True),
     **F4,
 )
 def gated_delta_stateful(q, k, v, log_g, beta, S0):
@@ -136,7 +94,7 @@ def gated_delta_stateful(q, k, v, log_g, beta, S0):
 
 @implements(
     "gated_delta_rule_stateful",
-    layout=f"{PLAIN}, b l g h, b l g h, {STATE} -> {OUTPUT}, {STATE}",
+    layout=LAYOUTS["gated_delta", "head"](True),
     only=short,
     **F4,
 )
@@ -147,7 +105,7 @@ def gated_delta_defined(q, k, v, log_g, beta, S0):
 
 @implements(
     "kimi_delta_rule_stateful",
-    layout=f"{PLAIN}, b l g h n, b l g h, {STATE} -> {OUTPUT}, {STATE}",
+    layout=LAYOUTS["gated_delta", "key"](True),
     **F4,
 )
 def kimi_delta_stateful(q, k, v, log_g, beta, S0):
@@ -157,7 +115,7 @@ def kimi_delta_stateful(q, k, v, log_g, beta, S0):
 
 @implements(
     "kimi_delta_rule_stateful",
-    layout=f"{PLAIN}, b l g h n, b l g h, {STATE} -> {OUTPUT}, {STATE}",
+    layout=LAYOUTS["gated_delta", "key"](True),
     only=short,
     **F4,
 )
@@ -166,7 +124,7 @@ def kimi_delta_defined(q, k, v, log_g, beta, S0):
     return attended(defined, "gated_delta", q, k, v, log_g, beta, S0)
 
 
-@implements("delta_rule_stateful", layout=f"{PLAIN}, b l g h, {STATE} -> {OUTPUT}, {STATE}", **F4)
+@implements("delta_rule_stateful", layout=LAYOUTS["delta", ""](True), **F4)
 def delta_stateful(q, k, v, beta, S0):
     """LinearAttention of rule delta."""
     return attended(evaluated, "delta", q, k, v, None, beta, S0)
@@ -174,7 +132,7 @@ def delta_stateful(q, k, v, beta, S0):
 
 @implements(
     "delta_rule_stateful",
-    layout=f"{PLAIN}, b l g h, {STATE} -> {OUTPUT}, {STATE}",
+    layout=LAYOUTS["delta", ""](True),
     only=short,
     **F4,
 )
@@ -185,7 +143,7 @@ def delta_defined(q, k, v, beta, S0):
 
 @implements(
     "gated_linear_recurrence_stateful",
-    layout=f"{PLAIN}, b l g h n, {STATE} -> {OUTPUT}, {STATE}",
+    layout=LAYOUTS["gated", "key"](True),
     **F4,
 )
 def gated_stateful(q, k, v, log_g, S0):
@@ -195,7 +153,7 @@ def gated_stateful(q, k, v, log_g, S0):
 
 @implements(
     "gated_linear_recurrence_stateful",
-    layout=f"{PLAIN}, b l g h n, {STATE} -> {OUTPUT}, {STATE}",
+    layout=LAYOUTS["gated", "key"](True),
     only=short,
     **F4,
 )
@@ -206,7 +164,7 @@ def gated_defined(q, k, v, log_g, S0):
 
 @implements(
     "ssd_recurrent_stateful",
-    layout=f"{SSD}, {TRANSPOSED} -> {OUTPUT}, {TRANSPOSED}",
+    layout=LAYOUTS["gated", "head"](True),
     **F4,
 )
 def gated_heads_stateful(x, log_a, B, C, S0):
@@ -217,7 +175,7 @@ def gated_heads_stateful(x, log_a, B, C, S0):
 
 @implements(
     "gated_linear_recurrence_stateful",
-    layout=f"{PLAIN}, b l g h n, {STATE} -> {OUTPUT}, {STATE}",
+    layout=LAYOUTS["gated", "key"](True),
     only=ungated,
     **F4,
 )

@@ -17,7 +17,7 @@ from typing import NoReturn
 from refssm._declaration.names import did_you_mean
 from refssm._declaration.operator import Operator
 from refssm.catalog import called, judged, named, resumed
-from refssm.conformance.calling import adapters
+from refssm.conformance.calling import adapters, onnx_called, onnx_model
 from refssm.conformance.calling.attributes import vars_of
 from refssm.conformance.calling.implementation import Found, by_hand, declared
 from refssm.conformance.usage_error import Several, UsageError
@@ -54,6 +54,8 @@ def find(target: str, name: str | None = None, told: dict | None = None) -> list
     path, _, function = _split(target)
     if not path.strip():
         raise UsageError(f"wanted a file or a module, got {target!r}")
+    if _is_model(path):
+        return onnx_called.found_in(path, function, name, told)
     module = loaded(path)
     if name and not function:
         own = _offered(module, name) or [(name, f) for f in _named(module, path, name, name)]
@@ -174,6 +176,16 @@ def _split(target):
 
 def _is_file(path):
     return path.endswith(".py") or "/" in path or os.path.isfile(path)
+
+
+def _is_model(path: str) -> bool:
+    """True for an ONNX file, also an absent one; a module may be called onnx, too."""
+    if not path.endswith(onnx_model.ENDING) or os.path.isfile(path) or "/" in path:
+        return path.endswith(onnx_model.ENDING)
+    try:
+        return importlib.util.find_spec(path) is None
+    except Exception:  # its parent is no package, or raises
+        return True
 
 
 def _load_file(path: Path):

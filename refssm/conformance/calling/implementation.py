@@ -48,6 +48,7 @@ class Offer(NamedTuple):
     nan_chunk: int = 0  # steps within which it may spread NaN
     lengths: str = ""  # its argument for the number of steps of each row
     padding: str = "right"  # where rows are padded
+    sizes: tuple[str, ...] = ()  # the core dimensions that it has, as texts of `--where`
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,10 @@ class Drawn:
         return sum(a.size for a in self.arrays) + sum(g.value.size for g in self.gauges)
 
 
-def planted(op: Operator) -> list[PlantedBug]:
-    """The operator's planted bugs that check `value` or `state` finds."""
-    return [d for d in planted_bugs() if d.op == op.name and _check(d)[0] in SHOWN_BY]
+def planted(op: Operator, types=()) -> list[PlantedBug]:
+    """The operator's planted bugs that check `value` or `state` finds, of all types or of some."""
+    own = [d for d in planted_bugs() if d.op == op.name and _check(d)[0] in SHOWN_BY]
+    return [d for d in own if not types or _check(d)[1] in types]
 
 
 def _check(bug: PlantedBug) -> tuple[str, str]:
@@ -60,14 +61,16 @@ def _check(bug: PlantedBug) -> tuple[str, str]:
     return name, dtype
 
 
-def cases_that_show_bugs(op: Operator, seed: int, count: int, longest: int) -> list[Drawn]:
+def cases_that_show_bugs(
+    op: Operator, seed: int, count: int, longest: int, types=()
+) -> list[Drawn]:
     """A few small cases in every type that together show as many planted bugs as possible.
 
-    They are chosen from `count` cases of each type and range of lengths, drawn from `seed`; no
-    length exceeds `longest`.
+    If `types` are given, only in those. They are chosen from `count` cases of each type and range
+    of lengths, drawn from `seed`; no length exceeds `longest`.
     """
     bugs, kept = planted(op), []
-    for dtype in types_of(op):
+    for dtype in types or types_of(op):
         kept += _cover(op, dtype, [b for b in bugs if _check(b)[1] == dtype], seed, count, longest)
     return kept
 

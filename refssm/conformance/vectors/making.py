@@ -40,11 +40,14 @@ def refuse_without_enclosure(op: Operator) -> None:
         raise UsageError(f"{op} has no vectors: its outputs have no enclosure (docs/vectors.md)")
 
 
-def made(op: Operator, seed: int, count: int, longest: int) -> Vectors:
-    """The vectors of one operator; the same arguments give the same vectors."""
+def made(op: Operator, seed: int, count: int, longest: int, types=()) -> Vectors:
+    """The vectors of one operator; the same arguments give the same vectors.
+
+    In some of its types if these are given: they have the same cases as among all.
+    """
     refuse_without_flint()
     refuse_without_enclosure(op)
-    drawn = cases_that_show_bugs(op, seed, count, longest)
+    drawn = cases_that_show_bugs(op, seed, count, longest, types)
     if not drawn:
         raise UsageError(f"{op}: no case up to length {longest} could be judged entry by entry")
     cases = renamed([certified(case) for case in drawn])
