@@ -116,8 +116,9 @@ log_gates = Domain(
 )
 
 gate_logits = Domain(
-    summary="gates before the logistic function: 9, where a gate is 1 − 1e-4, 10 to 20, −85 to 10",
+    summary="gates before the logistic function: 0, 9 (a gate of 1 − 1e-4), 10 to 20, −85 to 10",
     maps={
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
         "lasting": lambda a, b: 9 * np.ones_like(a) + 0j,
         "usual": lambda a, b: 8 * a - 4 + 0j,
         "slow": lambda a, b: 2 + 8 * a + 0j,

@@ -9,6 +9,7 @@ from refssm._numerics.expm import expm, expm_derivative
 from refssm._numerics.lyapunov import lyapunov, stein
 from refssm._numerics.polynomials import legendre, recurrence
 from refssm._numerics.powers import states
+from refssm._numerics.scales import as_excess, as_scale, in_units, larger_vjp
 from refssm._numerics.takagi import takagi
 from refssm._numerics.triangular import unit_lower_inverse
 from refssm.activations import clip_vjp, sigmoid
@@ -26,6 +27,7 @@ from refssm.hope.circle import all_pass, powers, slope
 from refssm.hope.impulses import all_pass_responses
 from refssm.layers._frame import cascade_response, convolution
 from refssm.layers._parts.ssm import complexes, reals
+from refssm.linoss import swung
 
 U, U_DOUBLE = 2.0**-24, 2.0**-53
 LABELS = np.arange(1.0, 25.0).reshape(2, 3, 4)
@@ -201,6 +203,8 @@ def test_every_structural_function_is_tested_here():
     chained |= {convolution, cascade_response, reals, complexes, sigmoid}
     chained |= {clip_vjp}  # tests/test_ssd_mamba2.py
     chained |= {unit_lower_inverse}  # test_triangular.py
+    chained |= {as_scale, in_units, as_excess, swung}  # test_tracked_recurrences.py
+    chained |= {larger_vjp}  # tests/test_xlstm.py
     known = {*MOVES, *chained, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
     known |= {*spectra, *circle, *stages, *values, *systems, *sums}
     assert set(FUNCTIONS) == known
