@@ -127,8 +127,7 @@ class _Oscillators:
         kind = np.result_type(d, dlast, x)
         given = (_reals(a, kind) for a in (d, dlast))
         states = (_reals(a, kind) for a in (v, x, start))
-        real = np.finfo(kind).dtype
-        found = scan_back(*given, _for_parts(rows, kind).astype(real), *states, begins)
+        found = scan_back(*given, _for_parts(rows, kind), *states, begins)
         dv, dx0 = (_again(found[i], kind) for i in (0, 2))
         drows = found[1]
         if kind.kind == "c":
@@ -151,14 +150,16 @@ class _Oscillators:
         rest = np.zeros((2, A.shape[-1]), B.dtype)
         start, begins = started(rest, x0, resets, u.shape[-2])
         kind = np.result_type(rows, v, start)
-        real = np.finfo(kind).dtype
-        given = _for_parts(rows, kind).astype(real), _reals(v, kind), _reals(start, kind)
+        given = _for_parts(rows, kind), _reals(v, kind), _reals(start, kind)
         return _again(scan(*given, begins), kind), v, rows, start, begins
 
 
 def _for_parts(rows, kind):
-    """The rows, twice for each complex number."""
-    return np.repeat(rows, 2, axis=-1) if kind.kind == "c" else rows
+    """The rows, twice for each complex number; entries of a row are adjacent, also where those of
+    the arguments are not: NumPy stacks columns to columns.
+    """
+    rows = np.repeat(rows, 2, axis=-1) if kind.kind == "c" else rows
+    return np.ascontiguousarray(rows, np.finfo(kind).dtype)
 
 
 def _real_part(y):

@@ -135,10 +135,10 @@ def _of_end(right, g, chunk):
 
 CHUNKS = InEach(in_any_form(_in_chunks))
 CHUNKS.plant(
-    (PLAIN + STATEFUL, "scale_from_zero", "m from 0 in each chunk, S in the units before",
+    (PLAIN + STATEFUL + PACKED, "scale_from_zero", "m from 0 in each chunk, S in the units before",
      _of(m=lambda t: 0 * t.m)),
-    (PLAIN + STATEFUL, "state_in_old_units", "the state read times e^{F_i}, not e^{F_i + m − m_i}",
-     _but_for(inter=lambda c: c.F)),
+    (PLAIN + STATEFUL + PACKED, "state_in_old_units",
+     "the state read times e^{F_i}, not e^{F_i + m − m_i}", _but_for(inter=lambda c: c.F)),
     (PLAIN, "floor_of_chunk_end", "e^{−m} with the m of the chunk's end", _of_end),
     (PLAIN, "floor_of_one", "max(|sᵀ q|, 1) in units of e^m", _but_for(floor=lambda c: 0 * c.rows)),
     (PLAIN, "input_gate_of_row", "i_i for i_j in the weight of j at i", _but_for(
@@ -147,13 +147,13 @@ CHUNKS.plant(
         weights=lambda c: _masked(c, c.D + c.g.log_f[..., None, :]))),
     (PLAIN, "sums_of_step_before", "the sums of log_f without this step's", _but_for(
         sums=lambda c: np.cumsum(c.g.log_f, axis=-1) - c.g.log_f)),
-    (PLAIN + STATEFUL, "diagonal_masked", "step i does not see itself", _but_for(
+    (PLAIN + STATEFUL + PACKED, "diagonal_masked", "step i does not see itself", _but_for(
         weights=lambda c: _masked(c, c.D, -1))),
     (PLAIN, "mask_one_late", "step i sees step i + 1 of its chunk", _but_for(
         weights=lambda c: np.where(np.tril(np.ones((c.size, c.size), bool), 1), c.F[..., :, None]
                                    - c.F[..., None, :] + c.g.i[..., None, :], -np.inf))),
-    (PLAIN + STATEFUL, "carry_undecayed", "the state before a chunk does not decay in it",
-     _of(decay=lambda t: np.exp(t.c.m - t.m))),
+    (PLAIN + STATEFUL + PACKED, "carry_undecayed",
+     "the state before a chunk does not decay in it", _of(decay=lambda t: np.exp(t.c.m - t.m))),
     (PLAIN, "keys_undecayed_to_end", "keys in the next state without the decays to the chunk's end",
      _of(keys=lambda t: np.exp(t.c.g.i - t.m[..., None]))),
     (PLAIN, "keys_without_input_gate", "keys in the next state without e^i",
