@@ -1,5 +1,7 @@
 """ONNX models of one node, for tests; an axis is a number or a name."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -54,7 +56,15 @@ def attention(
     return saved(path, [node], {k: v for k, v in shapes.items() if v}, **more)
 
 
-def convolution(path, activation="silu", bias=True, state=True, weights=None, axes="BDTt", **more):
+def convolution(
+    path,
+    activation="silu",
+    bias=True,
+    state=True,
+    weights=None,
+    axes: Sequence[int | str] = "BDTt",
+    **more,
+):
     """A model of CausalConvWithState; `weights` are constants of it."""
     b, d, l, t = axes
     before = t - 1 if isinstance(t, int) else "s"

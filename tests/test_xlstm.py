@@ -143,6 +143,7 @@ def test_a_chunk_of_any_size_gives_the_same(role, chunk):
     arrays = usual(12, (2,), l=20, state=True)
     for op, given in ((MLSTM_CHUNKED, arrays[:5]), (MLSTM_CHUNKED_STATEFUL, arrays)):
         made = several(op.implementation(role)(*given, chunk=chunk))
+        assert op.definition is not None
         wanted = several(op.definition(*given, chunk=chunk))
         for one, other in zip(made, wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)

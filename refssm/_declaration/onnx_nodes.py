@@ -72,7 +72,7 @@ class UpdateRule:
         """The operator by a node of this rule: outputs, and the last state if one is given."""
         own = self.named(arrays)
         y, S = attended(run, self.update, **own, **how)
-        return (y, self.state(S)) if "S0" in own else y
+        return y if S is None or "S0" not in own else (y, self.state(S))
 
 
 def _rule(update: str, decay: str, operator: str, arguments: str, **more) -> UpdateRule:
@@ -119,7 +119,7 @@ def attended(run: Run, update, q, k, v, log_g=None, beta=None, S0=None, *, reade
     return y.reshape(b, l, g, h, p), S if S is None else S.reshape(b, g, h, n, p)
 
 
-def feeds_of(q, k, v, log_g=None, beta=None, S0=None, *, readers=1):
+def feeds_of(q, k, v, log_g=None, beta=None, S0=None, *, readers: int = 1):
     """Inputs of LinearAttention, its numbers of heads, and each head's reader by step and head."""
     (b, l, g, n), (h, p) = q.shape, v.shape[-2:]
     at = np.add.outer(np.arange(l), np.arange(g * h)) % readers

@@ -43,7 +43,7 @@ for name in KERNELS.split():
     kernels = fla(f"generalized_delta_rule.dplr.{name}")
     tensors_in_loops(kernels)
     if hasattr(kernels, "gather"):  # the interpreter knows it as a member of `language` only
-        kernels.gather = partial(_of_language, kernels.tl, "gather")
+        vars(kernels)["gather"] = partial(_of_language, kernels.tl, "gather")
 
 
 def of_heads(q, k, v, axis: int):

@@ -170,6 +170,7 @@ def gated_defined(q, k, v, log_g, S0):
 def gated_heads_stateful(x, log_a, B, C, S0):
     """LinearAttention of rule gated with a decay for each head: Mamba-2's recurrence."""
     y, S = attended(evaluated, "gated", C, B, x, log_a, None, S0.swapaxes(-1, -2))
+    assert S is not None
     return y, S.swapaxes(-1, -2)
 
 

@@ -106,7 +106,7 @@ def scan(given: Given) -> tuple[Array, Array]:
 def scan_back(dy: Array, dlast: Array | None, given: Given) -> Given:
     """Gradients by name, with all batch axes, in the type of states."""
     pieces, start = [], given["S0"]
-    ranks = dict(zip(NAMES, CORES, strict=True))
+    ranks: dict[str, int] = dict(zip(NAMES, CORES, strict=True))
     for w in windows(given["q"].shape[-2]):
         piece = {n: cut(x, w, ranks[n]) if n != "S0" else start for n, x in given.items()}
         pieces.append((w, piece))

@@ -4,6 +4,7 @@
 """
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -155,11 +156,12 @@ class _Programs:
         """From the last piece to the first, the cotangent of each place added where it is."""
         (dy, *dstates), arguments, start, places = self._of(args)
         windows = [slice(*pair) for pair in pairwise([0, *places, dy.shape[-len(self.steps.out)]])]
-        states = [start]
+        states: list[Any] = [start]
         for window in windows:
             piece, before = self._cut(arguments, window), self._together(states[-1])
             states.append(self.steps.states(piece, before, None, **statics)[-1])
-        carried, found = [*map(np.zeros_like, states[-1])], []
+        carried = [*map(np.zeros_like, states[-1])]
+        found: list[tuple] = []
         for i in reversed(range(len(windows))):
             given = self._cut_output(dy, windows[i]), *carried
             piece, before = self._cut(arguments, windows[i]), self._together(states[i])

@@ -131,7 +131,7 @@ def _attended(node: Node, rule: UpdateRule, run, *arrays):
         given = [_in_layout(name, x[at]) for name, x in flat.items()]
         out = rule.called(run, given, readers=node.readers)
         out = out if node.stateful else (out,)
-        y[at] = np.moveaxis(out[0][:, :, :, 0], 1, 2)
+        y[at] = np.moveaxis(np.asarray(out[0])[:, :, :, 0], 1, 2)
         for S, came in zip(last, out[1:], strict=True):
             S[at] = came[:, :, 0]
     y = np.moveaxis(y.reshape(b, g, h, l, p), 3, 1)
@@ -204,7 +204,7 @@ def _convolved(node: Node, silu: bool, run, u, k, *others):
         out = out if node.stateful else (out,)
         kept = at[whole < d]
         for mine, came in zip((y, *last), out, strict=True):
-            mine[:, kept] = came[:, whole < d]
+            mine[:, kept] = np.asarray(came)[:, whole < d]
     return (y, *last) if last else y
 
 

@@ -204,13 +204,14 @@ def _loaded(path: str) -> Any:
 def _attributes(path: str, node) -> dict[str, Any]:
     """The node's attributes with the defaults of those that it lacks."""
     known = ATTRIBUTES[node.op_type]
-    given = {a.name: onnx().helper.get_attribute_value(a) for a in node.attribute}
+    given: dict[str, Any] = {a.name: onnx().helper.get_attribute_value(a) for a in node.attribute}
     for name in given:
         if name not in known and not (name == "ndim" and node.domain == CONTRIBUTED):
             hint = did_you_mean(name, known)
             wanted = f"wanted one of {', '.join(known)}"
             refuse(path, f"{node.op_type} has no attribute {name!r}; {hint}{wanted}")
-    given = {k: v.decode(errors="replace") if isinstance(v, bytes) else v for k, v in given.items()}
+    told = given.items()
+    given = {k: v.decode(errors="replace") if isinstance(v, bytes) else v for k, v in told}
     if node.op_type == CONVOLUTION:
         word = given.get("activation", "none")
         if word not in ACTIVATIONS:

@@ -122,7 +122,8 @@ def _asked(op: Operator, case: Vector) -> tuple[dict[str, np.ndarray], dict[str,
     arrays = [arranged(x, own, axes) for x, own, axes in placed]
     rule = _rule(op)
     if rule:
-        feeds, heads, _ = feeds_of(**rule.named(arrays))
+        named: dict[str, Any] = rule.named(arrays)
+        feeds, heads, _ = feeds_of(**named)
         attributes = {"update_rule": rule.update, "scale": 1.0, **heads}
     else:
         named = dict(zip(op.inputs, arrays, strict=True))

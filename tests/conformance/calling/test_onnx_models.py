@@ -103,7 +103,9 @@ def test_constant_weights_are_those_of_every_case_and_more_channels_more_calls(p
     convolution(path, weights=weights, axes=(1, 3, "T", 2), state=False)
     (found,) = find(str(path))
     case = {"u": np.ones((2, 5, 4)), "k": np.ones((5, 2)), "bias": np.zeros(5)}
+    assert found.declared.only is not None
     kept = found.declared.only(case)
+    assert isinstance(kept, dict)
     assert (kept["k"] == weights[[0, 1, 2, 0, 1]]).all()
     y = found.forward(*(np.float32(kept[name]) for name in case))
     linear = np.cumsum(kept["k"], -1)[:, [0, 1, 1, 1]]

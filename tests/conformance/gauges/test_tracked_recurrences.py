@@ -56,7 +56,7 @@ def test_single_precision_stays_within_the_bound_of_oscillators(growth, begins):
     M, F, x0 = oscillators(3, 100, 8, growth)
     resets = np.isin(np.arange(100), begins)
     with tracing(U, 0.0):
-        exact = swung(*(with_errors(a, 0) for a in (M, F, x0)), resets)
+        exact = swung(with_errors(M, 0), with_errors(F, 0), with_errors(x0, 0), resets)
     x = swung(M, F, x0, resets)
     assert x.dtype == np.float32
     error = np.abs(x.astype(float) - exact.value)

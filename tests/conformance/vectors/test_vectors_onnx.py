@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """Golden vectors as ONNX's backend tests: written, and read back by onnx's own loader."""
 
 import json
