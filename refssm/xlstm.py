@@ -15,9 +15,9 @@ import numpy as np
 
 from refssm._declaration.contract import SCALED
 from refssm._declaration.recurrence import Pair, Recurrence, State
-from refssm._numerics.broadcasting import unbroadcast_each, with_batch
+from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each, with_batch
 from refssm._numerics.contraction import einsum
-from refssm._numerics.scales import as_excess, as_scale, in_units, larger_vjp
+from refssm._numerics.scales import as_excess, as_remains, as_scale, in_units, larger_vjp, parted
 from refssm.domains import (
     chunk_sizes,
     denominators,
@@ -103,9 +103,10 @@ def mlstm_step_vjp(dy, dS_next, ds_next, dm_next, q, k, v, i, log_f, S, s, m, *,
     dS, ds = f[..., None, None] * G, f[..., None] * h
     inner = (S * dS).sum((-1, -2)) + (s * ds).sum(-1)
     held = (S_next * dS_next).sum((-1, -2)) + (s_next * ds_next).sum(-1)
-    left = as_excess(dm_next - held) + of_eps
-    of_b = np.where(log_f + m < i, 0, left)
-    di, db = (k * dk).sum(-1) + (left - of_b), inner + of_b
+    cotangents = dy, dS_next, ds_next, dm_next
+    of_eps = as_remains(of_eps, _sizes_of_step, cotangents, (q, k, v, i, log_f), (S, s, m))
+    of_b, of_i = parted(as_excess(dm_next - held) + of_eps, log_f + m < i)
+    di, db = (k * dk).sum(-1) + of_i, inner + of_b
     gradients = dq, dk, dv, di, db, dS, ds, db
     return unbroadcast_each(gradients, (q, k, v, i, log_f, S, s, m))
 
@@ -137,31 +138,32 @@ def _gated_vjp(dy, dS_next, q, k, v, log_g, S):
 SWEEP = Sweep(_after, _before, _gated_vjp, ranks=(2, 2, 2, 1), gate=3)
 
 
-def scales_of(i, log_f, m, resets):
-    """m before each step, 0 where a sequence begins, and after each; at the start 0 if it is None.
+def scales_of(i, log_f, m, resets, rest=0.0):
+    """m before each step, `rest` where a sequence begins, and after each; so at the start if it is
+    None.
 
     At least one number is after a step: with no step, the first.
     """
     shapes = [x.shape[:-1] for x in (i, log_f, *([] if resets is None else [resets]))]
     if m is None:
         batch, kind = np.broadcast_shapes(*shapes), np.result_type(i, log_f)
-        m = np.zeros_like(log_f, shape=batch, dtype=kind)
+        m = np.zeros_like(log_f, shape=batch, dtype=kind) + rest
     else:
         m = with_batch(m, 0, np.broadcast_shapes(*shapes, m.shape))
         m = m.astype(np.result_type(i, log_f, m), copy=False)
     before, after = [], [m]
     for t in range(i.shape[-1]):
-        before.append(kept(after[-1], resets, t))
+        before.append(kept(after[-1], resets, t, rest))
         after.append(np.maximum(log_f[..., t] + before[-1], i[..., t]))
     after = np.stack(after, axis=-1)
     return np.stack(before, axis=-1) if before else after[..., 1:], after[..., 1:], after[..., -1]
 
 
-def kept(m, resets, t: int):
-    """m, or exactly 0 where a sequence begins."""
+def kept(m, resets, t: int, rest=0.0):
+    """m, or exactly `rest` where a sequence begins."""
     if resets is None or not (resets[..., t] != 0).any():
         return m
-    return np.where(resets[..., t] != 0, 0, m)
+    return np.where(resets[..., t] != 0, rest, m)
 
 
 def beside(S, s):
@@ -203,16 +205,35 @@ class Attention:
             left = as_excess(dm - (dlast[0] * last[0]).sum((-1, -2)))
         dq, dkeys, dv, db, *dstart = self._back((dread, *dlast), given, start, resets)
         di = (dkeys * given[1]).sum(-1)
-        if state is not None or eps:
-            left, of_b, of_i = shared(left, of_eps, log_f + before < i, resets)
-            db, di = db + of_b, di + of_i
+        of_eps = as_remains(of_eps, self.sizes, cotangents, arguments, state, resets)
+        left, of_b, of_i = shared(left, of_eps, log_f + before < i, resets)
+        db, di = db + unbroadcast(of_b, db), di + unbroadcast(of_i, di)
         dk = np.exp(i - as_scale(m))[..., None] * dkeys
         gradients = unbroadcast_each((dq, dk, dv[..., :-1], di, db), arguments)
         if state is None:
             return gradients
-        dS0, start = dstart[0], beside(state[0], state[1])
-        dm0 = left + (dS0 * start).sum((-1, -2))
+        dS0 = dstart[0]
+        inner = (dS0 * start).sum((-1, -2))
+        dm0 = unbroadcast(left, inner) + inner
         return *gradients, *unbroadcast_each((dS0[..., :-1], dS0[..., -1], dm0), state)
+
+    def sizes(self, cotangents, arguments, state, resets):
+        """Of plain arrays, at each step: the moduli of the terms that cancel in what is left for m,
+        Σ|S||G| + |s||h|; the least m of any program; and how many terms are added.
+        """
+        (_, m, m_last), given, start = self._given(arguments, state, resets)
+        read, *_ = self._run(given, start, resets)
+        dnum, da, _ = _read_vjp(cotangents[0], read[..., :-1], read[..., -1], m, 0)
+        dlast = [] if state is None else [np.abs(beside(*cotangents[1:3]))]
+        q, k, v, log_g = given
+        moduli = np.abs(q), np.abs(k), np.abs(v), log_g
+        start = None if start is None else np.abs(start)
+        dread = np.abs(beside(dnum, da))
+        _, dkeys, _, of_b, *_ = self._back((dread, *dlast), moduli, start, resets)
+        i, log_f = arguments[3:]
+        least = scales_of(i, log_f, None if state is None else state[2], resets, rest=-np.inf)[1]
+        total = (dkeys * moduli[1]).sum(-1) + of_b
+        return total, least, (k.shape[-1] * v.shape[-1], k.shape[-2])
 
     @staticmethod
     def _given(arguments, state, resets):
@@ -224,7 +245,10 @@ class Attention:
         before, after, last = scales_of(i, log_f, m, resets)
         scale = as_scale(after)
         given = q, np.exp(i - scale)[..., None] * k, with_ones(v), log_f + as_scale(before) - scale
-        return (before, after, last), given, None if state is None else beside(S, s)
+        if state is None:
+            return (before, after, last), given, None
+        start = beside(S, s)
+        return (before, after, last), given, with_batch(start, 2, last.shape)
 
 
 def shared(left, of_eps, below, resets):
@@ -233,16 +257,27 @@ def shared(left, of_eps, below, resets):
     """
     of_b, of_i = [], []
     for t in range(below.shape[-1] - 1, -1, -1):
-        left = left + of_eps[..., t]
-        of_b.insert(0, np.where(below[..., t], 0, left))
-        of_i.insert(0, left - of_b[0])
-        left = kept(of_b[0], resets, t)
+        left, to_i = parted(left + of_eps[..., t], below[..., t])
+        of_b.insert(0, left)
+        of_i.insert(0, to_i)
+        left = kept(left, resets, t)
     if not of_b:
-        return left, 0, 0
+        return left, of_eps, of_eps
     return left, np.stack(of_b, axis=-1), np.stack(of_i, axis=-1)
 
 
 ATTENTION = Attention(SWEEP.run, SWEEP.back)
+
+
+def _sizes_of_step(cotangents, arguments, state):
+    """`Attention.sizes` of one step."""
+    q, k, v, i, log_f = arguments
+    arguments = *(x[..., None, :] for x in (q, k, v)), i[..., None], log_f[..., None]
+    dy, *others = cotangents
+    total, least, counts = ATTENTION.sizes((dy[..., None, :], *others), arguments, state, None)
+    return total[..., 0], least[..., 0], counts
+
+
 XLSTM = Recurrence(
     name="mlstm",
     step=Pair(mlstm_step, mlstm_step_vjp),

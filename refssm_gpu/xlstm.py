@@ -62,15 +62,15 @@ def _completed(arguments, state, resets):
         "v": xp.concat([v, ones], axis=-1),
         "log_g": (log_f + before - after)[..., None],
         "beta": None,
-        "S0": _beside(start[0], start[1]) if state else None,
+        "S0": _beside(start[0], start[1], m.shape) if state else None,
         "resets": resets,
     }
     return (m, before, after), told
 
 
-def _beside(S: Array, s: Array) -> Array:
-    """S with one more column, s."""
-    xp, batch = namespace(S), np.broadcast_shapes(S.shape[:-2], s.shape[:-1])
+def _beside(S: Array, s: Array, leading: tuple[int, ...] = ()) -> Array:
+    """S with one more column, s; with these leading axes, too."""
+    xp, batch = namespace(S), np.broadcast_shapes(S.shape[:-2], s.shape[:-1], leading)
     S = xp.broadcast_to(S, (*batch, *S.shape[-2:]))
     return xp.concat([S, xp.broadcast_to(s, (*batch, s.shape[-1]))[..., None]], axis=-1)
 
@@ -117,11 +117,13 @@ def _back(cotangents, arguments, state, resets, *, eps=0.0, chunk=0):
     if dlast or eps:
         left = dlast[2] - xp.sum(dS * S, axis=(-2, -1)) if dlast else xp.zeros((), dtype=dy.dtype)
         of_b, of_i, left = _shared(left, of_eps, arguments[4] + before < arguments[3], resets)
+        of_b, of_i = unbroadcast_and_round((of_b, of_i), (db, di))
         db, di, dm = db + of_b, di + of_i, left
     gradients = [found["q"], dk, found["v"][..., :-1], di, db]
     if state:
         dS0 = found["S0"]
-        dm = dm + xp.sum(dS0 * told["S0"], axis=(-2, -1))
+        inner = xp.sum(dS0 * told["S0"], axis=(-2, -1))
+        dm = unbroadcast_and_round((dm,), (inner,))[0] + inner
         gradients += [dS0[..., :-1], dS0[..., -1], dm]
     return unbroadcast_and_round(gradients, primals)
 

@@ -195,6 +195,21 @@ def test_the_gradient_is_that_of_max_and_all_in_mpmath_also_through_m(role, eps)
             np.testing.assert_allclose(float(slope), (g * t).sum(), rtol=1e-11)
 
 
+@each_role
+@pytest.mark.parametrize("eps", [0.0, 0.25])
+@pytest.mark.parametrize("whole", range(5))
+def test_a_gradient_of_an_argument_without_leading_axes_is_the_sum_over_them(role, eps, whole):
+    arrays, rng = usual(12, l=4, n=2, p=2, state=True), np.random.default_rng(13)
+    many = [np.broadcast_to(x, (3, *x.shape)) for x in arrays]
+    arrays[whole] = many[whole] = many[whole] * (1 + rng.random((3, *[1] * arrays[whole].ndim)))
+    cotangents = [rng.standard_normal(y.shape) for y in MLSTM_STATEFUL.reference(*many, eps=eps)]
+    vjp = MLSTM_STATEFUL.vjp(role)
+    each, summed = vjp(*cotangents, *many, eps=eps), vjp(*cotangents, *arrays, eps=eps)
+    for place, (g, total) in enumerate(zip(each, summed, strict=True)):
+        wanted = g if place == whole else g.sum(0)
+        np.testing.assert_allclose(total, wanted, rtol=1e-10, atol=1e-10)
+
+
 @each_form
 @each_role
 def test_without_epsilon_a_loss_of_the_state_itself_does_not_depend_on_dm(op, role):

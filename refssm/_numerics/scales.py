@@ -27,6 +27,24 @@ def as_excess(x):
 
 
 @overridable
+def as_remains(x, sizes, *given):
+    """x as it is, what a step leaves for m: a sum in which all terms but those of eps cancel.
+
+    A program that differentiates m as well adds the roundings of those terms. `sizes(*given)` says
+    for plain arrays how large they are, how small m may be, and how many there are.
+    """
+    del sizes, given
+    return x
+
+
+@overridable
+def parted(left, below):
+    """What of the cotangent of max(b, i) goes to b, and what to i: all of it to the larger one."""
+    of_b = np.where(below, 0, left)
+    return of_b, left - of_b
+
+
+@overridable
 def larger_vjp(dz, a, floor):
     """The gradient of max(|a|, floor) for a: dz with the sign of a, 0 below the floor."""
     return np.where(np.abs(a) < floor, 0, dz * np.sign(a))  # NaN is not below: it stays

@@ -4,7 +4,14 @@ import numpy as np
 
 from honest import Honest
 from honest.recurrences import forms_of
-from refssm.conformance.planted.xlstm.programs import form, gradient_form, rested, steps_of
+from refssm.conformance.planted.xlstm.programs import (
+    form,
+    gradient_form,
+    recurrence,
+    rested,
+    steps_of,
+)
+from refssm.conformance.planted.xlstm.through_m import differentiated
 from refssm.xlstm import XLSTM, XLSTM_CHUNKED
 
 PLAIN, STATEFUL, PACKED, *_, STEP = XLSTM.operators
@@ -201,6 +208,7 @@ def _of_size(op):
 SEQUENCES, CHUNKED = (PLAIN, STATEFUL, PACKED), XLSTM_CHUNKED.operators[:3]
 IMPLEMENTATIONS = [
     *_made("turned_state", turned_state, (*SEQUENCES, STEP), states_saved),
+    *_made("through_m", recurrence, (PLAIN, STATEFUL, STEP), differentiated),
     *_made("attention", as_attention, (PLAIN, STATEFUL)),
     *_made("chunks_of_16", in_chunks(16), SEQUENCES),
     *_made("double_inside", in_double, (*SEQUENCES, STEP)),

@@ -13,6 +13,7 @@ from refssm.conformance.cases.scaled import with_excess
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.gauges.recurrences.scales import of_the_reference
 from refssm.conformance.judging.expected import expect_of_oracle, unit_roundoff
 from refssm.conformance.judging.grading import grade_outputs, judge
 from refssm.conformance.standard import C
@@ -66,7 +67,8 @@ def adjoint_slip(op: Operator, vjp, case: Case) -> float:
     """|Re⟨dy, J t⟩ − Re⟨vjp(dy), t⟩| in units of u·K of the VJP, with J t from the oracle.
 
     The largest over the arguments, with one tangent for each argument, so that a large gradient
-    does not hide the error of a small one.
+    does not hide the error of a small one. It has the signs of the gradient, so that no entry of a
+    wrong gradient cancels another.
     """
     arrays, rng = case.arrays, case.generator(600)
     shapes, types = op.output_shapes(*arrays, **case.statics), op.output_types(*arrays)
@@ -80,10 +82,17 @@ def adjoint_slip(op: Operator, vjp, case: Case) -> float:
     noise, slips = oracle.RESOLUTION * sum(sizes), [0.0]
     for i, g, gauge in zip(places, pulled, gauged, strict=True):
         tangents: list[np.ndarray] = [np.zeros(a.shape) for a in arrays]
-        tangents[i] = _direction(rng, arrays[i].shape, np.iscomplexobj(arrays[i]))
+        tangents[i] = _along(g, _direction(rng, arrays[i].shape, np.iscomplexobj(arrays[i])))
         pushed = oracle.derivative(op, arrays, tangents, **case.statics)
         slips.append(_slip(cotangents, pushed, g, gauge, tangents[i], noise))
     return max(slips, key=lambda slip: (slip != slip, slip))  # NaN counts as the largest
+
+
+def _along(g, direction):
+    """The moduli of `direction` with the signs (phases) of g, as it is where g is 0."""
+    with np.errstate(all="ignore"):
+        turned = np.abs(direction) * g / np.abs(g)
+    return np.where(g == 0, direction, turned)
 
 
 def _slip(cotangents, pushed, g, gauge, t, noise) -> float:
@@ -101,7 +110,8 @@ def expect_vjp(op: Operator, cotangents, arrays, statics) -> tuple[Gauge, ...]:
     """The gauges of the reference's VJP in double precision, with its own values."""
     u = unit_roundoff(np.float64)
     floor = float(np.finfo(np.float64).tiny)  # decays may underflow
-    return bounds(op, [*cotangents, *arrays], statics, op.bare_vjp, unit=u, floor=floor)
+    with of_the_reference():
+        return bounds(op, [*cotangents, *arrays], statics, op.bare_vjp, unit=u, floor=floor)
 
 
 def _inner(a, b) -> float:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refssm._numerics.broadcasting import unbroadcast_each, with_batch
-from refssm._numerics.scales import as_excess, as_scale, in_units, larger_vjp
+from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each, with_batch
+from refssm._numerics.scales import as_excess, as_remains, as_scale, in_units, larger_vjp
 from refssm.conformance.gauges.cumulated.gated_linear import GatedLinear
 from refssm.conformance.gauges.cumulated.sums import Way
-from refssm.xlstm import beside, scales_of, shared, with_ones
+from refssm.xlstm import ATTENTION, beside, scales_of, shared, with_ones
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,12 @@ class Mlstm:
             found = family.stateful_vjp(dread, unit * dlast, *given, start)
         dq, dkeys, dv, dgates = found[:4]
         di, db = (dkeys * given[1]).sum(-1), dgates.sum(-1)
+        left = 0 * m_last
         if state is not None:
             left = as_excess(cotangents[3] - (dlast * (unit * last)).sum((-1, -2)))
-            left, of_b, of_i = shared(left, 0 * d, log_f + before < i, resets)
-            db, di = db + of_b, di + of_i
+        of_m = as_remains(0 * d, ATTENTION.sizes, cotangents, arguments, state, resets)
+        left, of_b, of_i = shared(left, of_m, log_f + before < i, resets)
+        db, di = db + unbroadcast(of_b, db), di + unbroadcast(of_i, di)
         gradients = dq, np.exp(i)[..., None] * dkeys, dv[..., :-1], di, db
         gradients = unbroadcast_each(gradients, arguments)
         if state is None:

@@ -8,6 +8,7 @@ from refssm.conformance.planted.scan.pieces import in_sequences
 from refssm.conformance.planted.xlstm import programs
 from refssm.conformance.planted.xlstm.formula import PACKED, PLAIN, SEQUENCES, STATEFUL, STEP
 from refssm.conformance.planted.xlstm.programs import but_for, in_place_of
+from refssm.conformance.planted.xlstm.through_m import constant_in
 
 ALL = PLAIN + STATEFUL + PACKED + SEQUENCES
 
@@ -73,6 +74,14 @@ GRADIENTS.plant(
     (PLAIN, "carry_lost_64", "the cotangents lost at blocks of 64", _lost_at(64)),
     (PLAIN, "dq_in_float16", "dq rounded to float16", {"q": float16}),
     (PLAIN, "dlog_f_in_float16", "dlog_f rounded to float16", {"log_f": float16}),
+    *((PLAIN + STATEFUL + STEP, *row) for row in (
+        ("m_constant_in_forget_gate",
+         "a gradient through m, but not through that of e^{log_f + m − m'}", constant_in("forget")),
+        ("m_constant_in_input_gate",
+         "a gradient through m, but not through that of e^{i − m'}", constant_in("input")),
+        ("m_constant_in_floor",
+         "a gradient through m, but not through that of e^{−m}", constant_in("floor")),
+    )),
     (STATEFUL, "dS0_missing", "dS0 = 0", {"S0": _zero}),
     (STATEFUL, "ds0_missing", "ds0 = 0", {"s0": _zero}),
     (STATEFUL, "dm0_missing", "dm0 = 0", {"m0": _zero}),

@@ -227,7 +227,7 @@ def adjoint(cotangents, g: GivenSteps, *, sign=np.sign, back=None, change=None, 
     with np.errstate(all="ignore"):
         for now in steps_of(g):
             now.S_before, now.s_before, m = rested(now.resets, S, s, m)
-            now.m = scale(now, m)
+            now.m_before, now.m = m, scale(now, m)
             now.f, now.g = gates(now, m, now.m)
             S, s = updated(now, now.S_before, now.s_before)
             now.S, now.s, m = S, s, now.m
