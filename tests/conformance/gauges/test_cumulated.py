@@ -7,6 +7,7 @@ from refssm._declaration.arguments import several
 from refssm.catalog import OPERATORS, named
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.gauges.columns import OF
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.cumulated import FORMS, sums
 from refssm.conformance.gauges.gauge import gauges
@@ -69,7 +70,9 @@ def test_every_sequence_operator_with_one_decay_per_step_has_a_cumulated_form():
     whole = ("gated_linear_recurrence", "rwkv6", "mlstm")
     keyed = {op.name for op in OPERATORS if op.name.startswith(whole) and op.form != "step"}
     gated = {op.name for op in OPERATORS if op.family == "gated_units" and op.leading == "l"}
-    assert timed | keyed | gated | TRANSFORMED == set(FORMS)
+    delta_rules = {op.name for op in OPERATORS if op.contract.measures_columns}
+    assert delta_rules == set(OF)  # their bounds of columns have a second one of their own
+    assert (timed | keyed | gated | TRANSFORMED) - delta_rules == set(FORMS)
 
 
 def test_a_sum_of_decayed_inputs_has_the_errors_of_the_exponents():
