@@ -19,7 +19,7 @@ def cotangents_of(case: Case, arrays, statics, views) -> tuple[list[np.ndarray],
         if style == 1:
             d = d * (np.arange(d.size) == rng.integers(max(d.size, 1))).reshape(shape)
             view = "negative strides" if "negative strides" in views else "every other entry"
-        elif style == 2:
+        elif style == 2 and d.size:
             d, view = np.broadcast_to(d.ravel()[:1].reshape((1,) * len(shape)), shape), "expanded"
         elif style == 3:
             view = "column-major"

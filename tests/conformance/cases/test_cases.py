@@ -7,8 +7,10 @@ import pytest
 from calls import WITH_ARGUMENTS
 
 from refssm.cauchy import CAUCHY_KERNEL
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import MEDLEY, Case, Knob, beside, fill, ordinary_case
+from refssm.conformance.cases.cotangents import cotangents_of
 from refssm.conformance.cases.drawing import ENTRIES, LONG, SIZES, TAME_SIZE, cases
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.sweep import sweep
@@ -239,3 +241,13 @@ def test_single_entries_and_short_arrays_are_shown_whole():
     assert show("x", np.array([1 + 2j]), False) == "x=1+2j"
     assert show("x", np.arange(9.0), False) == "x: 9 numbers from 0"
     assert show("x", np.zeros(0), False) == "x=[]"
+
+
+def test_an_output_without_entries_has_a_cotangent_of_its_shape():
+    op = operator_named("rwkv6_states")
+    for seed in range(12):  # four styles: random, one-hot, one number for all, column-major
+        case = ordinary_case(op, "float32", seed=seed)
+        *arrays, places = case.arrays
+        arrays.append(places[..., :0])
+        made, _ = cotangents_of(case, arrays, case.statics, ())
+        assert [d.shape for d in made] == [*op.output_shapes(*arrays, **case.statics)]

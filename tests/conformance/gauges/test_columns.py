@@ -43,15 +43,19 @@ def test_a_product_of_two_numbers_that_are_roundings_has_a_bound():
     assert (error <= 16 * UNIT * gauges[4].k0).all()
 
 
-@pytest.mark.parametrize("name", ["gated_delta_rule", "kimi_delta_rule"])
+@pytest.mark.parametrize(
+    "name",
+    ["gated_delta_rule", "kimi_delta_rule", pytest.param("delta_dplr", marks=pytest.mark.long)],
+)
 def test_gradients_of_gates_may_err_by_sums_of_a_chunk_and_not_of_the_row(name, monkeypatch):
     """Small entries before large ones: a sum over the row has the roundings of the large ones."""
     op, rng, l = operator_named(name), np.random.default_rng(1), 4 * steps.CHUNK
     size = np.where(np.arange(l) < l // 2, 1e-4, 1)[:, None]
     dy, q, k, v = (rng.standard_normal((l, 3)) for _ in range(4))
     k = k / (2 * np.linalg.norm(k, axis=-1, keepdims=True))
-    gates = np.full((l, 3) if name == "kimi_delta_rule" else l, -1.0)
-    arrays = [a.astype(np.float32) for a in (dy * size, q, k, v * size, gates, np.full(l, 0.5))]
+    gates = np.full(l if name == "gated_delta_rule" else (l, 3), -1.0)
+    others = (-k, k) if name == "delta_dplr" else (np.full(l, 0.5),)
+    arrays = [a.astype(np.float32) for a in (dy * size, q, k, v * size, gates, *others)]
 
     def second_gauge():
         gauge = bounds(op, arrays, {}, op.bare_vjp, unit=UNIT, floor=TINY)[3]

@@ -7,6 +7,7 @@ from refssm._declaration.arguments import several
 from refssm.catalog import OPERATORS, named
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.gauges.columns import OF
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.cumulated import FORMS, sums
 from refssm.conformance.gauges.gauge import gauges
@@ -69,7 +70,9 @@ def test_every_sequence_operator_with_one_decay_per_step_has_a_cumulated_form():
     whole = ("gated_linear_recurrence", "rwkv6", "mlstm")
     keyed = {op.name for op in OPERATORS if op.name.startswith(whole) and op.form != "step"}
     gated = {op.name for op in OPERATORS if op.family == "gated_units" and op.leading == "l"}
-    assert timed | keyed | gated | TRANSFORMED == set(FORMS)
+    delta_rules = {op.name for op in OPERATORS if op.contract.measures_columns}
+    assert delta_rules == set(OF)  # their bounds of columns have a second one of their own
+    assert (timed | keyed | gated | TRANSFORMED) - delta_rules == set(FORMS)
 
 
 def test_a_sum_of_decayed_inputs_has_the_errors_of_the_exponents():
@@ -136,6 +139,32 @@ def test_a_gradient_summed_over_a_long_row_is_refused_and_one_summed_by_chunks_i
                 after = right[w.stop] if w.stop < l else np.float32(0)
                 by_chunks[w] = np.flip(np.cumsum(np.flip(of_steps[w]))) + after
             assert (np.abs(by_chunks - wide[1]) <= allowed).all()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["gated_linear_recurrence", "rwkv6"])
+def test_gradients_of_each_keys_gates_are_summed_by_chunks_too(name):
+    """As above; RWKV-6 without its bonus reads the state before its step."""
+    op, rng, l = operator_named(name), np.random.default_rng(1), 4 * sums.CHUNK
+    size = np.where(np.arange(l) < 2 * sums.CHUNK, 1e-4, 1)[:, None]
+    dy, q, k, v = (rng.standard_normal((l, 2)).astype(np.float32) for _ in range(4))
+    log_g = np.full((l, 2), -1, np.float32)
+    given = [dy * size.astype("f"), q, k, v * size.astype("f"), log_g]
+    given += [np.zeros(2, np.float32)] if name == "rwkv6" else []
+    right, wide = op.bare_vjp(*given)[3], op.bare_vjp(*(a.astype(float) for a in given))
+    dq, dk = (g.astype(np.float32) for g in wide[:2])
+    of_reads = np.roll(q * dq, -1, 0) * (np.arange(l) < l - 1)[:, None]
+    of_steps = (of_reads if name == "rwkv6" else q * dq) - k * dk  # dL
+    gauge = bounds(op, given, {}, op.bare_vjp, unit=2.0**-24, floor=1e-38)[3]
+    assert gauge.cumulated is not None
+    allowed = 16 * 2.0**-24 * np.maximum(gauge.k1, gauge.cumulated.whole())
+    by_chunks, from_the_end = right.copy(), np.flip(np.cumsum(np.flip(of_steps, 0), 0), 0)
+    for start in range(0, l, 64):
+        w = slice(start, start + 64)
+        after = right[w.stop] if w.stop < l else np.float32(0)
+        by_chunks[w] = np.flip(np.cumsum(np.flip(of_steps[w], 0), 0), 0) + after
+    assert (np.abs(by_chunks - wide[3]) <= allowed).all()
+    assert (np.abs(from_the_end - wide[3]) > allowed)[: l // 4].any()
 
 
 @pytest.mark.parametrize("name", ["ssd_recurrent_stateful", "gated_linear_recurrence_stateful"])

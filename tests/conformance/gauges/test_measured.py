@@ -130,6 +130,21 @@ def worst_errors(call, exact, programs):
     return told
 
 
+def of_repeated_decays(op, case):
+    """What the roundings of decays e^g add up to over time, in units of u.
+
+    A gate of −1e-4 at all steps has the same rounding in each, 0.36 u, and 300 steps have 109 u. A
+    program by chunks of 16 rounds one exponential for each pair of steps, and none of this adds up.
+    """
+    total = 0.0
+    for name, dims, a in zip(op.inputs, op.input_dims, case.arrays, strict=True):
+        if name in ("log_g", "log_w") and "l" in dims:
+            decay = np.exp(a.astype(float))
+            rounding = np.divide(np.exp(a) - decay, decay, where=decay > 0, out=0 * decay)
+            total = max(total, np.abs(np.cumsum(rounding, axis=-2)).max(initial=0) / U)
+    return total
+
+
 def within_16_of_the_best(op, exact, programs, called):
     """Whether each program is, on every preset that is not too large."""
     for preset in presets_of(op):
@@ -137,7 +152,8 @@ def within_16_of_the_best(op, exact, programs, called):
         if case is None:
             continue
         found = worst_errors(TrackedCall(op, called(case), case.statics, U, 0.0), exact, programs)
-        assert max(found.values()) <= 16 * max(min(found.values()), 1), (preset.name, found)
+        most = 16 * max(min(found.values()), 1) + of_repeated_decays(op, case)
+        assert max(found.values()) <= most, (preset.name, found)
 
 
 @pytest.mark.parametrize("name", OUTPUTS)

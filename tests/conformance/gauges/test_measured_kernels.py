@@ -37,6 +37,17 @@ def smallest_case(name):
     return op, case
 
 
+def smallest_gradients(name):
+    """The first case in which no gradient is 0, as those of a step from a state of zeros are."""
+    op = operator_named(name)
+    for case in filter(None, (case_of(op, preset) for preset in presets_of(op))):
+        arrays = [*cotangents(op, case), *case.arrays]
+        found = [g for g in op.bare_vjp(*arrays, **case.statics) if g is not None]
+        if all(g.any() for g in found):
+            return op, case, arrays, found
+    raise LookupError(name)
+
+
 def outputs(op, case):
     return several(op.reference(*case.arrays, **case.statics))
 
@@ -60,10 +71,8 @@ def test_the_reference_is_within_the_measured_bound_and_one_percent_is_beyond(na
 
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_a_gradient_is_within_its_measured_bound_and_one_percent_is_beyond(name):
-    op, case = smallest_case(name)
-    arrays = [*cotangents(op, case), *case.arrays]
+    op, case, arrays, found = smallest_gradients(name)
     gauged = expect(op, arrays, case.statics, op.bare_vjp)
-    found = [g for g in op.bare_vjp(*arrays, **case.statics) if g is not None]
     held = Standard.of(case.dtype)
     for gradient, gauge in zip(found, gauged, strict=True):
         allowed = held.room * U * gauge.k0

@@ -4,9 +4,17 @@ What is said in `steps.py` holds, but for the error of a column: it is in an ell
 moved by M and grows by the roundings of each step, entry by entry. The root of its trace bounds the
 2-norm. Cotangents obey the same with Mᵀ = diag(e^g) + a bᵀ. A form by chunks adds, and takes
 nothing away before the end of a chunk: what is read of a state has the roundings of all that was
-ever added to it, which `Added` counts. In the second gauge a difference of sums multiplies all that
-was added before, also where a step takes it away, and what a reads has the sum up to its own step.
-No program exchanges rows here: in the system of a chunk, I − A, entries are |a_i · b_j| ≤ 1.
+ever added to it, which `Added` counts. No program exchanges rows here: in the system of a chunk,
+I − A, entries are |a_i · b_j| ≤ 1.
+
+In the second gauge all forms add so, and a term of step j comes to step i by e^{G_i − G_j}, with
+sums G since the start of a chunk that err by the roundings ε_i and ε_j of each. |ε_i| is at most
+that of a sum of |G_j| + |G_i − G_j|: so each term has twice the error of G_j in its chunk, and once
+that of all gates since, also through later chunks. Each key has its own: those that forget fast
+have large sums and small terms. What a reads of these errors is written by b, and from there on
+moved by M as the roundings are. Cotangents come from later chunks: theirs have twice the error of
+G_i where they are read, too. a reads with a sum that ends one step earlier; G_i − g_i in its place
+loses what a closed gate g_i takes, and has no allowance.
 """
 
 from typing import Any, NamedTuple
@@ -51,15 +59,29 @@ class Added(NamedTuple):
     """The moduli of all that was added to a state, as they decay, and the same times their gates.
 
     The second is Σ (G_i − G_j) e^{G_i − G_j} of the terms: what roundings of exponents are worth.
+    The third has what their sums of gates erred by when they were added, the last the same of those
+    that have not decayed yet: their exponent is 0.
     """
 
     moduli: Any
     by_gates: Any
+    by_sums: Any
+    fresh: Any
 
     def decayed(self, gate, log_g) -> "Added":
         """Those after a decay."""
         more = self.by_gates + np.abs(log_g) * self.moduli
-        return Added(gate * self.moduli, np.where(gate > 0, gate * more, 0))
+        by_gates = np.where(gate > 0, gate * more, 0)
+        met = self.met()
+        return Added(gate * self.moduli, by_gates, gate * met.by_sums, met.fresh)
+
+    def met(self) -> "Added":
+        """The same, all of whose exponents count."""
+        return self._replace(by_sums=self.by_sums + self.fresh, fresh=0 * self.fresh)
+
+    def plus(self, more, e) -> "Added":
+        """Those with more terms, whose sums of gates err by e in each key."""
+        return self._replace(moduli=self.moduli + more, fresh=self.fresh + e[..., None] * more)
 
     def kept(self, resets) -> "Added":
         """Nothing where a sequence begins."""
@@ -79,11 +101,11 @@ class LowRankColumns(Columns):
         """The bounds of the outputs, and the last state with those of its columns below it."""
         terms = LowRankTerms(*(x.value for x in arguments))
         state, resets = self._begun(terms, S0, resets)
-        errors, by_sums = self._charged(arguments, state, chunk)
+        errors, of_sums = self._charged(arguments, state, chunk)
         now, y = self._of_state(state), []
         for w in self._windows(terms, state):
             of_w, some = errors.at(w), terms.at(w)
-            now, kept = self._passed(some, of_w, by_sums[..., w], now, resets[..., w])
+            now, kept = self._passed(some, of_w, of_sums[..., w, :], now, resets[..., w])
             y.append(self._product(some.q, self._norm(some.q), of_w.q, kept.S, kept.of_S))
         batch, p = state.shape[:-2], state.shape[-1]
         y = [np.broadcast_to(part, (*batch, *part.shape[-2:-1], p)) for part in y]
@@ -94,36 +116,40 @@ class LowRankColumns(Columns):
         """The bounds of the gradients; that of the state has its value above its bound."""
         terms = LowRankTerms(*(x.value for x in arguments))
         start, resets = self._begun(terms, S0, resets)
-        errors, by_sums = self._charged(arguments, start, chunk)
+        errors, of_sums = self._charged(arguments, start, chunk)
+        before = np.concatenate([0 * of_sums[..., :1, :], of_sums[..., :-1, :]], axis=-2)
         dy, G = (*cotangents, np.zeros_like(start))[:2]
         now, kept, parts = self._of_state(start), [], []
         windows = self._windows(terms, start)
         for w in windows:
-            now, passed = self._passed(terms.at(w), errors.at(w), by_sums[..., w], now,
-                                       resets[..., w])  # fmt: skip
+            given = terms.at(w), errors.at(w), of_sums[..., w, :]
+            now, passed = self._passed(*given, now, resets[..., w])
             kept.append(passed)
         now = self._of_state(np.broadcast_to(G, start.shape))
         for w in reversed(windows):
-            some = terms.at(w), errors.at(w), by_sums[..., w]
+            some = terms.at(w), errors.at(w), (of_sums[..., w, :], before[..., w, :])
             found, now = self._gradients(dy[..., w, :], now, *some, kept.pop(), resets[..., w])
             parts.insert(0, found)
         found = {name: np.concatenate([part[name] for part in parts], axis=-2)
                  for name in LowRankTerms._fields if parts}  # fmt: skip
         if self.cumulated and parts:
-            self._sum_back(found, terms)
+            self._sum_from_the_end(found, terms)
         first = start if S0 is None else S0
         return *self._gathered(found, arguments), self._summed(self._row_of(now), first[0])
 
     def _row_of(self, now):
         """A state or cotangent with the errors of its columns below it."""
         S, of_S, added = now
-        return with_row(S, of_S.e + self._of_sums(added))
+        return with_row(S, of_S.e + self._norm(self._of_all(added), -2))
 
-    def _of_sums(self, added):
-        """What columns err by because a program by chunks adds all that they were made of."""
-        if not self.chunked:
-            return 0.0
-        return self._norm(added.roundings(self.longest), -2)
+    def _of_all(self, now: Added, more=0.0):
+        """What entries err by because a program by chunks adds all that they were made of.
+
+        Other programs do not, but in the second gauge all do, with `more`.
+        """
+        made = now.roundings(self.longest)
+        own = made if self.chunked else 0 * made
+        return np.stack([own, made + now.by_sums + more if self.cumulated else own])
 
     def _begun(self, terms, S0, resets):
         """The state with a row for errors and all leading axes, and the resets."""
@@ -139,7 +165,7 @@ class LowRankColumns(Columns):
     def _of_state(self, state):
         """The values and the ellipsoids of a state with a row of errors."""
         S = state[0, ..., :-1, :]
-        return S, balls(state[..., -1, :], state.shape[-2] - 1), Added(np.abs(S), 0 * S)
+        return S, balls(state[..., -1, :], state.shape[-2] - 1), Added(np.abs(S), *3 * (0 * S,))
 
     def _charged(self, arguments, state, chunk: int):
         """The errors of the arguments, and in the second gauge that of each step's decays."""
@@ -151,60 +177,51 @@ class LowRankColumns(Columns):
         if self.cumulated:
             told = [np.stack([e[0], e[0]]) for e in told]
         log_g = tracked.log_g.value
-        by_sums = self._of_differences(log_g, chunk).max(-1, initial=0)
         errors = LowRankTerms(*told)
         of_gates = np.maximum(errors.log_g, self.chunked * np.abs(log_g))
-        return errors._replace(log_g=of_gates), by_sums
+        return errors._replace(log_g=of_gates), self._of_differences(log_g, chunk)
 
-    def _passed(self, terms, errors, by_sums, now, resets):
+    def _passed(self, terms, errors, of_sums, now, resets):
         """The state after some steps with its ellipsoids, and what a reverse pass needs."""
         S, of_S, added = now
         before, z, Z, S = self._states(terms, S, resets)
-        own = self._product(terms.a, 0, errors.a, before, 0 * z)
         more = np.abs(terms.b)[..., None] * np.abs(z)[..., None, :]
         more = more + np.abs(terms.k)[..., None] * np.abs(terms.v)[..., None, :]
-        (read, left, after), added = self._added(terms, more, added, resets)
-        sizes = [self._norm(x, -2) for x in (read, left, after)]
-        if self.chunked:
-            own = own + einsum("...np,...n->...p", read, np.abs(terms.a))
+        (read, after), added = self._added(terms, more, of_sums, added, resets)
+        own = self._product(terms.a, 0, errors.a, before, 0 * z)
+        own = own + einsum("...np,...n->...p", read, np.abs(terms.a))
         made = self._of_step((Z, errors.log_g), (terms.b, errors.b, z, own), S)
         made = made + self._of_outer(terms.k, errors.k, terms.v, errors.v)
-        size, by_sums = self._norm(terms.a), by_sums[..., None]
-        run = (np.exp(terms.log_g), terms.a, terms.b, *boxes(made), size * by_sums, resets)
-        of_before, of_after, of_S = self._carried(run, sizes[0], of_S)
-        kept = self._decays(terms) * of_before[0]
-        of_after = of_after + self._later(by_sums * np.maximum(kept, sizes[1]))
-        of_before = of_before + self._later(by_sums * np.maximum(of_before[0], sizes[0]))
-        of_z, ever = own + size * of_before, 1.0 * self.chunked
-        kept = Passed(before, of_before + ever * sizes[0], z, of_z, S, of_after + ever * sizes[2])
-        return (S[..., -1, :, :], of_S, added), kept
+        run = (np.exp(terms.log_g), terms.a, terms.b, *boxes(made), resets)
+        of_before, of_after, of_S = self._carried(run, of_S)
+        of_z = own + self._norm(terms.a) * of_before
+        of_before, of_after = of_before + self._norm(read, -2), of_after + self._norm(after, -2)
+        return (S[..., -1, :, :], of_S, added), Passed(before, of_before, z, of_z, S, of_after)
 
-    def _later(self, e):
-        """Errors of the second gauge alone."""
-        return np.stack([0 * e, e]) if self.cumulated else 0.0
-
-    def _added(self, terms, more, now: Added, resets):
-        """The roundings of sums of all steps before each one, as they decay, and with its own."""
-        gates, l, found = np.exp(terms.log_g), self.longest, []
+    def _added(self, terms, more, of_sums, now: Added, resets):
+        """What all steps before each one, and all up to it, err by where they are added up."""
+        gates, found = np.exp(terms.log_g), []
         for t in range(gates.shape[-2]):
             now = now.kept(resets[..., t])
-            before = now.roundings(l)
+            before = self._of_all(now.met())
             now = now.decayed(gates[..., t, :, None], terms.log_g[..., t, :, None])
-            left = now.roundings(l)
-            now = Added(now.moduli + more[..., t, :, :], now.by_gates)
-            found.append((before, left, now.roundings(l)))
+            now = now.plus(more[..., t, :, :], of_sums[..., t, :])
+            found.append((before, self._of_all(now)))
         return [np.stack(x, axis=-3) for x in zip(*found, strict=True)], now
 
-    def _added_back(self, terms, driven, moved, now: Added, resets):
-        """The same of cotangents: of later steps alone, and with what comes from its output."""
-        gates, l, found = np.exp(terms.log_g), self.longest, []
+    def _added_back(self, terms, driven, moved, of_sums, now: Added, resets):
+        """The same of cotangents, with what comes from the output of each step.
+
+        What `moved` adds belongs to the step before, and what is read there has its sum, too.
+        """
+        (own, before), gates, found = of_sums, np.exp(terms.log_g), []
         for t in range(gates.shape[-2] - 1, -1, -1):
-            later = now.roundings(l)
-            now = Added(now.moduli + driven[..., t, :, :], now.by_gates)
-            found.append((later, now.roundings(l)))
+            here, later = own[..., t, :], now.moduli
+            now = now.plus(driven[..., t, :, :], here)
+            found.append(self._of_all(now, here[..., None] * later))
             now = now.decayed(gates[..., t, :, None], terms.log_g[..., t, :, None])
-            now = Added(now.moduli + moved[..., t, :, :], now.by_gates).kept(resets[..., t])
-        return [np.stack(x, axis=-3) for x in zip(*found[::-1], strict=True)], now
+            now = now.plus(moved[..., t, :, :], before[..., t, :]).met().kept(resets[..., t])
+        return np.stack(found[::-1], axis=-3), now
 
     def _states(self, terms, S, resets):
         """S_{t−1}, what a reads there, diag(e^{log_g}) S_{t−1} and S_t."""
@@ -219,28 +236,16 @@ class LowRankColumns(Columns):
         steps = zip(zip(*found, strict=True), (-3, -2, -3, -3), strict=True)
         return [np.stack(parts, axis=axis) for parts, axis in steps]
 
-    def _carried(self, run, sizes, now: Ellipsoids):
+    @staticmethod
+    def _carried(run, now: Ellipsoids):
         """The errors before and after each step, and the ellipsoids after the last one."""
         resets, before, after = run[-1], [], []
         for t in range(run[0].shape[-2]):
             now = now.kept(resets[..., t])
             before.append(now.e)
-            now = self._stepped(run, now, t, np.maximum(now.e[0], sizes[..., t, :]))
+            now = _stepped(run, now, t)
             after.append(now.e)
         return np.stack(before, axis=-2), np.stack(after, axis=-2), now
-
-    def _stepped(self, run, now: Ellipsoids, t: int, size) -> Ellipsoids:
-        """The ellipsoids after a step, from those before it.
-
-        In the second gauge, what is read errs by `later` times the size of what there is.
-        """
-        gates, read, write, shapes, sums, later, _ = run
-        moved = now.moved(*(x[..., t, None, :] for x in (gates, read, write)))
-        if self.cumulated:
-            more = later[..., t, :] * size
-            shape, total = boxes(np.abs(write[..., t, :, None]) * more[..., None, :])
-            moved = moved.plus(shape, np.stack([0 * total, total]))
-        return moved.plus(shapes[..., t, :, :], sums[..., t, :])
 
     def _of_step(self, decayed, moved, S):
         """The roundings of diag(e^g) S and of b zᵀ, and those of the sum of all."""
@@ -255,26 +260,21 @@ class LowRankColumns(Columns):
         made = (2 * np.abs(k) + of_k)[..., None] * np.abs(v)[..., None, :]
         return made + np.abs(k)[..., None] * of_v[..., None, :] + self.floor
 
-    def _gradients(self, dy, now, terms, errors, by_sums, kept: Passed, resets):
+    def _gradients(self, dy, now, terms, errors, of_sums, kept: Passed, resets):
         """The bounds of the gradients of some steps, and the cotangent of the state before them."""
         G, of_G, added = now
         G, w, moved, Z, before = self._cotangents(dy, G, terms, resets)
         one = 0 if self.cumulated else one_of(of_G.e[..., None])[..., None]
         driven = self._of_outer(terms.q, errors.q, dy, one * np.abs(dy)) + np.abs(G)
-        own = self._product(terms.b, 0, errors.b, G, 0 * w)
         outputs = np.abs(terms.q)[..., None] * np.abs(dy)[..., None, :]
-        (later, read), added = self._added_back(terms, outputs, np.abs(moved), added, resets)
-        if self.chunked:
-            own = own + einsum("...np,...n->...p", read, np.abs(terms.b))
+        read, added = self._added_back(terms, outputs, np.abs(moved), of_sums, added, resets)
+        own = self._product(terms.b, 0, errors.b, G, 0 * w)
+        own = own + einsum("...np,...n->...p", read, np.abs(terms.b))
         made = self._of_step((Z, errors.log_g), (terms.a, errors.a, w, own), Z + moved)
-        size, by_sums = self._norm(terms.b), by_sums[..., None]
-        if self.cumulated:  # a sum of a later step, too, whose decay since then is not 0
-            by_sums = by_sums + 2 * tree(self.longest)
-        run = (np.exp(terms.log_g), terms.b, terms.a, *boxes(made), size * by_sums, resets)
-        found = self._carried_back(run, boxes(driven), self._norm(later, -2), of_G)
-        of_later, of_all, of_G = found
-        of_all = of_all + self._later(by_sums * of_later)
-        back = G, of_all + self.chunked * self._norm(read, -2), w, own + size * of_all
+        run = (np.exp(terms.log_g), terms.b, terms.a, *boxes(made), resets)
+        of_all, of_G = self._carried_back(run, boxes(driven), of_G)
+        of_w = own + self._norm(terms.b) * of_all
+        back = G, of_all + self._norm(read, -2), w, of_w
         found = self._of_products(dy, back, terms, errors, kept, resets)
         return found, (before, of_G, added)
 
@@ -291,15 +291,15 @@ class LowRankColumns(Columns):
         steps = zip(zip(*found[::-1], strict=True), (-3, -2, -3, -3), strict=True)
         return *(np.stack(parts, axis=axis) for parts, axis in steps), G
 
-    def _carried_back(self, run, driven, sizes, now: Ellipsoids):
-        """The sizes of what later steps add, the errors of all cotangents, and the last ones."""
+    @staticmethod
+    def _carried_back(run, driven, now: Ellipsoids):
+        """The errors of all cotangents, and the ellipsoids of the one before the first step."""
         resets, found = run[-1], []
         for t in range(run[0].shape[-2] - 1, -1, -1):
-            size = np.maximum(now.e[0], sizes[..., t, :])
             now = now.plus(driven[0][..., t, :, :], driven[1][..., t, :])
-            found.append((size, now.e))
-            now = self._stepped(run, now, t, size).kept(resets[..., t])
-        return *(np.stack(x, axis=-2) for x in zip(*found[::-1], strict=True)), now
+            found.append(now.e)
+            now = _stepped(run, now, t).kept(resets[..., t])
+        return np.stack(found[::-1], axis=-2), now
 
     def _of_products(self, dy, back, terms, errors, kept: Passed, resets):
         """The bounds of the gradients by name, by the product rule."""
@@ -318,10 +318,13 @@ class LowRankColumns(Columns):
             "b": self._sum(G, of_G, kept.z, kept.of_z),
         }
 
-    def _sum_back(self, found, terms):
-        """Add to the second gauge of gates' gradients what sums from the end of the row err by."""
-        pairs = sum(np.abs(getattr(terms, name)) * found[name][1] for name in "qkab")
-        pairs = (tree(pairs.shape[-2]) + 2) * pairs
-        base, own = found["log_g"]
-        total = np.flip(np.cumsum(np.flip(pairs, -2), axis=-2), -2)
-        found["log_g"] = np.stack([base, own + total])
+    def _pairs_of(self, found, terms):
+        """What q ∘ dq, k ∘ dk, a ∘ da and b ∘ db err by, which gradients of sums of gates add."""
+        return sum(np.abs(getattr(terms, name)) * found[name][1] for name in "qkab")
+
+
+def _stepped(run, now: Ellipsoids, t: int) -> Ellipsoids:
+    """The ellipsoids after a step, from those before it."""
+    gates, read, write, shapes, sums, _ = run
+    moved = now.moved(*(x[..., t, None, :] for x in (gates, read, write)))
+    return moved.plus(shapes[..., t, :, :], sums[..., t, :])

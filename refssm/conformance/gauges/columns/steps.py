@@ -192,10 +192,14 @@ class Columns:
             sums - before[..., : size.shape[-2], :], 1 / (ALLOWED * self.unit)
         )
 
-    def _sum_from_the_end(self, found, terms: Terms):
+    def _pairs_of(self, found, terms):
+        """What q ∘ dq and k ∘ dk err by, whose sums are gradients of gates."""
+        return np.abs(terms.q) * found["q"][1] + np.abs(terms.k) * found["k"][1]
+
+    def _sum_from_the_end(self, found, terms):
         """Add to the second gauge of gates' gradients what sums from the end of a chunk err by."""
-        q, k, l = np.abs(terms.q), np.abs(terms.k), terms.q.shape[-2]
-        of_pairs = (tree(min(l, 2 * CHUNK)) + 2) * (q * found["q"][1] + k * found["k"][1])
+        l = terms.q.shape[-2]
+        of_pairs = (tree(min(l, 2 * CHUNK)) + 2) * self._pairs_of(found, terms)
         of_pairs = of_pairs if self.keyed else of_pairs.sum(-1, keepdims=True)
         (base, own), total = found["log_g"], []
         for start in range(0, l, CHUNK):  # a chunk that begins within this one ends in the next
