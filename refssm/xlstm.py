@@ -219,11 +219,14 @@ class Attention:
 
     def sizes(self, cotangents, arguments, state, resets):
         """Of plain arrays, at each step: the moduli of the terms that cancel in what is left for m,
-        Σ|S||G| + |s||h|; the least m of any program; and how many terms are added.
+        Σ|S||G| + |s||h|; y/d, the derivative by d; the least m of any program; and how many terms
+        are added.
         """
         (_, m, m_last), given, start = self._given(arguments, state, resets)
         read, *_ = self._run(given, start, resets)
-        dnum, da, _ = _read_vjp(cotangents[0], read[..., :-1], read[..., -1], m, 0)
+        num, a = read[..., :-1], read[..., -1]
+        dnum, da, _ = _read_vjp(cotangents[0], num, a, m, 0)
+        y, (low, _, d) = _read(num, a, m, 0)
         dlast = [] if state is None else [np.abs(beside(*cotangents[1:3]))]
         q, k, v, log_g = given
         moduli = np.abs(q), np.abs(k), np.abs(v), log_g
@@ -233,7 +236,8 @@ class Attention:
         i, log_f = arguments[3:]
         least = scales_of(i, log_f, None if state is None else state[2], resets, rest=-np.inf)[1]
         total = (dkeys * moduli[1]).sum(-1) + of_b
-        return total, least, (k.shape[-1] * v.shape[-1], k.shape[-2])
+        slopes = (low / d)[..., None] * y
+        return total, slopes, least, (k.shape[-1] * v.shape[-1], k.shape[-2])
 
     @staticmethod
     def _given(arguments, state, resets):
@@ -274,8 +278,9 @@ def _sizes_of_step(cotangents, arguments, state):
     q, k, v, i, log_f = arguments
     arguments = *(x[..., None, :] for x in (q, k, v)), i[..., None], log_f[..., None]
     dy, *others = cotangents
-    total, least, counts = ATTENTION.sizes((dy[..., None, :], *others), arguments, state, None)
-    return total[..., 0], least[..., 0], counts
+    given = (dy[..., None, :], *others), arguments, state
+    total, slopes, least, counts = ATTENTION.sizes(*given, None)
+    return total[..., 0], slopes, least[..., 0], counts
 
 
 XLSTM = Recurrence(

@@ -31,7 +31,8 @@ def as_remains(x, sizes, *given):
     """x as it is, what a step leaves for m: a sum in which all terms but those of eps cancel.
 
     A program that differentiates m as well adds the roundings of those terms. `sizes(*given)` says
-    for plain arrays how large they are, how small m may be, and how many there are.
+    for plain arrays how large they are, what may overflow, how small m may be, and how many terms
+    there are.
     """
     del sizes, given
     return x

@@ -13,6 +13,7 @@ from refssm.conformance.gauges.tracked import (
     jumped,
     least_rounding,
     lifted,
+    met,
     modulus,
 )
 
@@ -58,12 +59,14 @@ def _larger_vjp(dz, a, floor):
 def _as_remains(x, sizes, *given):
     """With the roundings of the terms that cancel, in a program that differentiates m.
 
-    dd = −dy·y/d may underflow where d is e^{−m}; it is multiplied by e^{−m}.
+    dd = −dy·y/d may underflow where d is e^{−m}; it is multiplied by e^{−m}. y/d may overflow, also
+    where dy is 0.
     """
     x = lifted(x)
     if not _counted:
         return x
-    total, least, (entries, steps) = sizes(*_plain(given))
+    total, slopes, least, (entries, steps) = sizes(*_plain(given))
+    met(np.abs(slopes))
     floor = least_rounding(x.dtype) * np.exp(-np.minimum(least, 0))
     charge = STEP + tree(entries) + tree(entries * steps)
     more = charge * (modulus(total) + floor)
