@@ -89,10 +89,10 @@ def adjoint_slip(op: Operator, vjp, case: Case) -> float:
 
 
 def _along(g, direction):
-    """The moduli of `direction` with the signs (phases) of g, as it is where g is 0."""
+    """The moduli of `direction` with the signs (phases) of g, as it is where g is 0 or no number."""
     with np.errstate(all="ignore"):
         turned = np.abs(direction) * g / np.abs(g)
-    return np.where(g == 0, direction, turned)
+    return np.where(np.isfinite(turned), turned, direction)
 
 
 def _slip(cotangents, pushed, g, gauge, t, noise) -> float:

@@ -9,7 +9,14 @@ from refssm._numerics.expm import expm, expm_derivative
 from refssm._numerics.lyapunov import lyapunov, stein
 from refssm._numerics.polynomials import legendre, recurrence
 from refssm._numerics.powers import states
-from refssm._numerics.scales import as_excess, as_scale, in_units, larger_vjp
+from refssm._numerics.scales import (
+    as_excess,
+    as_remains,
+    as_scale,
+    in_units,
+    larger_vjp,
+    parted,
+)
 from refssm._numerics.takagi import takagi
 from refssm._numerics.triangular import unit_lower_inverse
 from refssm.activations import clip_vjp, sigmoid
@@ -204,7 +211,7 @@ def test_every_structural_function_is_tested_here():
     chained |= {clip_vjp}  # tests/test_ssd_mamba2.py
     chained |= {unit_lower_inverse}  # test_triangular.py
     chained |= {as_scale, in_units, as_excess, swung}  # test_tracked_recurrences.py
-    chained |= {larger_vjp}  # tests/test_xlstm.py
+    chained |= {larger_vjp, as_remains, parted}  # tests/test_xlstm.py
     known = {*MOVES, *chained, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
     known |= {*spectra, *circle, *stages, *values, *systems, *sums}
     assert set(FUNCTIONS) == known
