@@ -223,7 +223,7 @@ class LowRankColumns(Columns):
             now = now.plus(moved[..., t, :, :], before[..., t, :]).met().kept(resets[..., t])
         return np.stack(found[::-1], axis=-3), now
 
-    def _states(self, terms, S, resets):
+    def _states(self, terms: Any, S, resets):
         """S_{t−1}, what a reads there, diag(e^{log_g}) S_{t−1} and S_t."""
         gates, found = np.exp(terms.log_g), []
         for t in range(terms.k.shape[-2]):
@@ -278,7 +278,7 @@ class LowRankColumns(Columns):
         found = self._of_products(dy, back, terms, errors, kept, resets)
         return found, (before, of_G, added)
 
-    def _cotangents(self, dy, G, terms, resets):
+    def _cotangents(self, dy, G, terms: Any, resets):
         """G_t, what b reads there, what a adds of it, diag(e^{log_g}) G_t, and the last of all."""
         gates, found = np.exp(terms.log_g), []
         for t in range(terms.k.shape[-2] - 1, -1, -1):

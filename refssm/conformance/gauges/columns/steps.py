@@ -143,7 +143,7 @@ class Columns:
         first = start if S0 is None else S0
         return *self._gathered(found, arguments), self._summed(G, first[0])
 
-    def _windows(self, terms: Terms, state) -> list[slice]:
+    def _windows(self, terms: Any, state) -> list[slice]:
         """The steps, so many at once as have WINDOW entries of states."""
         l, entries = terms.q.shape[-2], max(1, state[0].size)
         length = max(1, WINDOW // entries)
