@@ -101,6 +101,25 @@ def test_a_state_in_other_units_gives_the_same_outputs_and_the_same_state(role, 
 
 
 @each_role
+def test_epsilon_is_in_units_of_the_state_so_that_the_start_of_m_changes_the_result(role):
+    arrays, eps, zeros = usual(14), 0.25, (np.zeros((4, 3)), np.zeros(4))
+    arrays[3] = arrays[3] - 3  # below the second start
+    y, _, _ = unscaled(*arrays)
+    outputs = []
+    for start in (0.0, 3.0):
+        stateful, m, wanted = MLSTM_STATEFUL.implementation(role), start, []
+        made = stateful(*arrays, *zeros, np.array(start), eps=eps)[0]
+        for t, row in enumerate(y):
+            m = max(arrays[4][t] + m, arrays[3][t])
+            _, _, s = unscaled(*(x[: t + 1] for x in arrays))
+            d = max(abs(s @ arrays[0][t]), 1)
+            wanted.append(row * d / (d + eps * np.exp(m)))
+        np.testing.assert_allclose(made, wanted, rtol=1e-12)
+        outputs.append(made)
+    assert np.abs(outputs[0] - outputs[1]).max() > 0.01
+
+
+@each_role
 def test_i_may_be_any_number_without_overflow(role):
     q, k, v, _, log_f = usual(4)
     for i in (-300.0, 300.0, 1e4):
