@@ -295,9 +295,8 @@ def _at_places(planting: Planting, recurrence: Recurrence) -> None:
     op, (states, axes) = planting.op, _states(recurrence)
     planting.plant(
         ("start_ignored", "from rest", _of_all(states, axes, lambda x: 0 * x)),
-        ("start_of_first_in_batch", "the first member's state for all",
-         {s: lambda x, core=-1 - axis: _first_member(x, core)
-          for s, axis in zip(states, axes, strict=True)}),
+        ("start_of_first_in_batch", "the first member's state for all", {
+            s: lambda x, n=-1 - a: _first_member(x, n) for s, a in zip(states, axes, strict=True)}),
         ("start_in_bfloat16", "the first state rounded to bfloat16", {states[0]: bfloat16}),
         *_moved(op),
         ("place_0_lost", "the state after one step for that after none",

@@ -143,10 +143,7 @@ class LowRankColumns(Columns):
         return with_row(S, of_S.e + self._norm(self._of_all(added), -2))
 
     def _of_all(self, now: Added, more=0.0):
-        """What entries err by because a program by chunks adds all that they were made of.
-
-        Other programs do not, but in the second gauge all do, with `more`.
-        """
+        """What entries err by where all that they were made of is added: in chunks, or gauge 2."""
         made = now.roundings(self.longest)
         own = made if self.chunked else 0 * made
         return np.stack([own, made + now.by_sums + more if self.cumulated else own])
@@ -210,10 +207,7 @@ class LowRankColumns(Columns):
         return [np.stack(x, axis=-3) for x in zip(*found, strict=True)], now
 
     def _added_back(self, terms, driven, moved, of_sums, now: Added, resets):
-        """The same of cotangents, with what comes from the output of each step.
-
-        What `moved` adds belongs to the step before, and what is read there has its sum, too.
-        """
+        """The same of cotangents, with each step's output; `moved` is of the step before."""
         (own, before), gates, found = of_sums, np.exp(terms.log_g), []
         for t in range(gates.shape[-2] - 1, -1, -1):
             here, later = own[..., t, :], now.moduli
@@ -273,8 +267,7 @@ class LowRankColumns(Columns):
         made = self._of_step((Z, errors.log_g), (terms.a, errors.a, w, own), Z + moved)
         run = (np.exp(terms.log_g), terms.b, terms.a, *boxes(made), resets)
         of_all, of_G = self._carried_back(run, boxes(driven), of_G)
-        of_w = own + self._norm(terms.b) * of_all
-        back = G, of_all + self._norm(read, -2), w, of_w
+        back = G, of_all + self._norm(read, -2), w, own + self._norm(terms.b) * of_all
         found = self._of_products(dy, back, terms, errors, kept, resets)
         return found, (before, of_G, added)
 
