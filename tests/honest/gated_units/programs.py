@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from honest.scan.base import tree
 from refssm.activations import sigmoid
 from refssm.conformance.planted.gated_units.forms import before, turned_back
 
@@ -81,9 +80,13 @@ def by_steps(a, b, s):
 
 
 def doubled(a, b, s):
-    """Hillis and Steele's scan; a span with a beginning in it ignores all before it."""
-    a, x, ended = _full(a, b, s)
-    a, ended, step = a.copy(), ended.copy(), 1
+    """Hillis and Steele's scan of all steps."""
+    return _from_rest(*_full(a, b, s))
+
+
+def _from_rest(a, x, ended):
+    """Spans of twice as many steps each time; one with a beginning in it ignores all before it."""
+    a, x, ended, step = a.copy(), x.copy(), ended.copy(), 1
     while step < x.shape[-2]:
         early, late = (..., slice(None, -step), slice(None)), (..., slice(step, None), slice(None))
         x[late] = np.where(ended[late], 0, a[late] * x[early]) + x[late]
@@ -93,16 +96,16 @@ def doubled(a, b, s):
 
 
 def in_chunks(size):
-    """Chunks from rest by a tree, then the carry times products of decays."""
+    """Chunks from rest, then the carry times products of decays up to the next beginning."""
 
     def scan(a, b, s):
         a, b, begins = _full(a, b, s)
-        decays, x = np.where(begins, 0, a), np.empty_like(b)
-        carry = np.zeros_like(b[..., :1, :])
+        x, carry = np.empty_like(b), np.zeros_like(b[..., :1, :])
         for start in range(0, b.shape[-2], size):
             w = (..., slice(start, start + size), slice(None))
-            own, decay = tree(decays[w], b[w]), np.cumprod(decays[w], axis=-2)
-            x[w] = own + decay * carry
+            own, decay = _from_rest(a[w], b[w], begins[w]), np.cumprod(a[w], axis=-2)
+            begun = np.logical_or.accumulate(begins[w], axis=-2)  # 0·NaN would be NaN
+            x[w] = own + np.where(begun, 0, decay * carry)
             carry = x[w][..., -1:, :]
         return x
 
