@@ -4,7 +4,8 @@
     PYTHONPATH=tests python -m selftest.compare --record  # all; writes docs/compare.md
 
 Each program is judged in one type of single precision. `docs/compare.csv` has one row for each
-program; with `--only`, the rows of the other operators stay. The checks of others are in
+program; with `--only`, the rows of the other operators stay, with `--checks`, the cells of the other
+checks, with their seconds: so a new check costs no run of the judge. The checks of others are in
 `comparing/published.py`, the programs in `comparing/programs.py`.
 """
 
@@ -14,7 +15,7 @@ import os
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated
@@ -83,25 +84,43 @@ JUDGES = (
 )
 TIMED = 40  # the judge is timed on one of so many programs of an operator, from nothing kept
 METHODS = (*PUBLISHED, *JUDGES)
+Key = tuple[str, str, str]  # operator, program and type
 
 
-def rows_of(programs: list[Program]) -> Iterator[Row]:
-    """The verdict of every method on every program."""
+def rows_of(programs: list[Program], kept: Mapping[Key, Row] | None = None) -> Iterator[Row]:
+    """The verdict of every method on every program; what a kept row has is not run again."""
     date, commit = stored.today()
     memory: dict = {}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for k, program in enumerate(programs):
             told = (program.op.name, program.name, program.dtype, program.group, program.what)
+            old = (kept or {}).get(told[:3])
             cells, reasons = {}, []
             for method in METHODS:
-                context = nothing_kept() if k % TIMED == 0 else remembering(memory)
-                with context:
-                    word, why, seconds = verdict(method, program)
-                timed = seconds and (method in PUBLISHED or k % TIMED == 0)
-                cells[method.name] = f"{word} {seconds:.2g}" if timed else word
+                if old and old.cells.get(method.name):
+                    cells[method.name] = old.cells[method.name]
+                    why = page.reason(old, method)
+                else:
+                    context = nothing_kept() if k % TIMED == 0 else remembering(memory)
+                    with context:
+                        word, why, seconds = verdict(method, program)
+                    timed = seconds and (method in PUBLISHED or k % TIMED == 0)
+                    cells[method.name] = f"{word} {seconds:.2g}" if timed else word
                 reasons += [f"{method.name}: {why}"] * bool(why and program.right)
             yield Row(*told, cells, " | ".join(reasons), date, commit)
+
+
+def cells_but(rows: list[Row], checks: str) -> dict[Key, Row]:
+    """The rows by program, without the cells of these checks."""
+    again = set(checks.split(","))
+    if unknown := again - {m.name for m in METHODS}:
+        raise typer.BadParameter(f"no check is called {', '.join(sorted(unknown))}")
+    left = {
+        row[:3]: {name: cell for name, cell in row.cells.items() if name not in again}
+        for row in rows
+    }
+    return {row[:3]: row._replace(cells=left[row[:3]]) for row in rows}
 
 
 @contextmanager
@@ -146,16 +165,20 @@ def main(
     only: Annotated[
         str, typer.Option(help="Families or operators, separated by commas; or apart.")
     ] = "",
+    checks: Annotated[
+        str, typer.Option(help="Checks to run again, separated by commas; others keep their cells.")
+    ] = "",
     record: Annotated[bool, typer.Option(help="Write docs/compare.csv and the page.")] = False,
 ) -> None:
     """Print what each method catches and refuses."""
+    kept = cells_but(read(PATH), checks) if checks else None
     names = [*NAMES, APART] if not only else [APART] if only == APART else []
     names = names or [name for name in NAMES if soak.among(name, only)]
     came: list[Row] = []
     with nothing_kept():
         for name in names:
             started = time.perf_counter()
-            new = [*rows_of(others() if name == APART else programs_of(name))]
+            new = [*rows_of(others() if name == APART else programs_of(name), kept)]
             came += new
             typer.echo(f"{name}: {time.perf_counter() - started:.0f} s", err=True)
             if record:  # an interrupted run keeps the operators that it ended

@@ -117,7 +117,7 @@ class Recipe:
 def trial_length(trial: Trial) -> int:
     """The length of a trial."""
     dims = [*zip(trial.op.input_dims, trial.arrays, strict=True)]
-    lengths = [a.shape[-len(d)] for d, a in dims if d and d[0] == "l"]
+    lengths = [a.shape[d.index("l") - len(d)] for d, a in dims if "l" in d]
     return int(trial.statics.get("l", max(lengths, default=0)))
 
 
