@@ -4,9 +4,9 @@
     PYTHONPATH=tests python -m selftest.compare --record  # all; writes docs/compare.md
 
 Each program is judged in one type of single precision. `docs/compare.csv` has one row for each
-program; with `--only`, the rows of the other operators stay, with `--checks`, the cells of the other
-checks, with their seconds: so a new check costs no run of the judge. The checks of others are in
-`comparing/published.py`, the programs in `comparing/programs.py`.
+program; with `--only`, the rows of the other operators stay, with `--checks`, the cells of the
+other checks, with their seconds: so a new check costs no run of the judge. The checks of others are
+in `comparing/published.py`, the programs in `comparing/programs.py`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ from selftest.comparing import page
 from selftest.comparing.programs import (
     APART,
     NAMES,
+    TASK,
     Declined,
     Program,
+    of_tasks,
     others,
     programs_of,
 )
@@ -84,6 +86,7 @@ JUDGES = (
 )
 TIMED = 40  # the judge is timed on one of so many programs of an operator, from nothing kept
 METHODS = (*PUBLISHED, *JUDGES)
+BESIDE = {APART: others, TASK: of_tasks}  # not planted for the judge
 Key = tuple[str, str, str]  # operator, program and type
 
 
@@ -150,20 +153,20 @@ def keep(new: list[Row]) -> list[Row]:
     """Put new rows in the place of those of the same operator and kind, and write the page."""
     gone = {kind(row) for row in new}
     rows = [*(row for row in read(PATH) if kind(row) not in gone), *new]
-    rows.sort(key=lambda row: row.group == APART or NAMES.index(row.operator) - len(NAMES))
+    rows.sort(key=lambda row: [*NAMES, *BESIDE].index(kind(row)))
     write(PATH, rows)
     page.PAGE.write_text(page.page(rows, METHODS), encoding="utf-8")
     return rows
 
 
 def kind(row: Row) -> str:
-    """The operator of a program, or APART for bugs that were not planted for the judge."""
-    return APART if row.group == APART else row.operator
+    """The operator of a program, or its group if it was not planted for the judge."""
+    return row.group if row.group in BESIDE else row.operator
 
 
 def main(
     only: Annotated[
-        str, typer.Option(help="Families or operators, separated by commas; or apart.")
+        str, typer.Option(help="Families or operators, separated by commas; or apart, or task.")
     ] = "",
     checks: Annotated[
         str, typer.Option(help="Checks to run again, separated by commas; others keep their cells.")
@@ -172,19 +175,19 @@ def main(
 ) -> None:
     """Print what each method catches and refuses."""
     kept = cells_but(read(PATH), checks) if checks else None
-    names = [*NAMES, APART] if not only else [APART] if only == APART else []
+    names = [*NAMES, *BESIDE] if not only else [only] if only in BESIDE else []
     names = names or [name for name in NAMES if soak.among(name, only)]
     came: list[Row] = []
     with nothing_kept():
         for name in names:
             started = time.perf_counter()
-            new = [*rows_of(others() if name == APART else programs_of(name), kept)]
+            new = [*rows_of(BESIDE[name]() if name in BESIDE else programs_of(name), kept)]
             came += new
             typer.echo(f"{name}: {time.perf_counter() - started:.0f} s", err=True)
             if record:  # an interrupted run keeps the operators that it ended
                 keep(new)
-    if only == APART:
-        typer.echo(page.apart(came, METHODS))
+    if only in BESIDE:
+        typer.echo(page.beside(came, METHODS, only))
         return
     typer.echo(page.totals(came, METHODS))
     for line in page.refusals(came, METHODS):

@@ -1,5 +1,6 @@
 """The comparison with other checks: each accepts what it should, and misses what the page says."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -7,17 +8,20 @@ import numpy as np
 import pytest
 import typer
 
+import refssm
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.checks.checks import types_of
 from selftest import compare
-from selftest.comparing import differences, inputs, page, published, rows
+from selftest.comparing import chunks, differences, inputs, page, published, rows
 from selftest.comparing.programs import (
     APART,
     GROUPS,
     NAMES,
     RIGHT,
+    TASK,
     Program,
+    of_tasks,
     others,
     programs_of,
 )
@@ -204,6 +208,36 @@ def test_a_reported_mistake_is_wrong_where_its_description_says(program):
     assert wrong == [not gradient, gradient]
 
 
+def gates_summed_once(rng, sizes):
+    """The sequences of GPU MODE's tasks with the gates that are summed there."""
+    drawn = chunks.of_gpu_mode(rng, sizes)
+    g = drawn["log_g"]
+    steps = np.diff(g.reshape(*g.shape[:2], -1), axis=-1, prepend=0)
+    return drawn | {"log_g": steps.reshape(g.shape)}
+
+
+@pytest.mark.parametrize("program", of_tasks()[:2], ids=lambda p: p.name)
+def test_their_gates_hide_what_passes_from_chunk_to_chunk_and_gates_summed_once_do_not(program):
+    theirs = RECIPES["GPU MODE"]
+    once = dataclasses.replace(theirs, together=gates_summed_once)
+    found = Found(program.op, program.op.reference, program.op.bare_vjp)
+    right = dataclasses.replace(program, group=RIGHT, found=found)
+    assert compare.verdict(theirs, program)[0] == "missed"
+    assert compare.verdict(once, program)[0] == "caught"
+    assert compare.verdict(once, right)[0] == "accepted"
+
+
+def test_the_stages_of_a_chunk_are_given_what_the_stages_before_them_make():
+    drawn = chunks.usual(np.random.default_rng(0), {"b": 1, "h": 2, "c": 3, "l": 4, "n": 5, "p": 2})
+    q, v = drawn["q"], drawn["v"]
+    given = chunks.arguments("chunk_outputs", drawn)
+    rows = [drawn[name].reshape(1, 2, 12, -1) for name in ("q", "k", "v")]
+    heads = [drawn[name].reshape(1, 2, 12) for name in ("log_g", "beta")]
+    y, _ = refssm.gated_delta_rule_stateful(*rows, *heads, drawn["S"])
+    assert np.allclose(refssm.chunk_outputs(**given), y.reshape(v.shape), 1e-12, 1e-12)
+    assert given["q"] is q
+
+
 def made_up_row(program="bug", group="results", word="caught", reasons=""):
     cells = dict.fromkeys(METHODS, word if word == "declined" else f"{word} 0.5")
     return Row("linear_scan", program, "float32", group, "b late", cells, reasons, "2026-11-26", "")
@@ -257,9 +291,11 @@ def test_the_page_counts_and_gives_an_example_and_a_reason():
 
 def test_the_page_of_the_docs_is_made_of_its_file():
     told = rows.read(ROOT / rows.PATH)
-    assert [*dict.fromkeys(row.operator for row in told if row.group != APART)] == [*NAMES]
+    own = [row.operator for row in told if row.group not in (APART, TASK)]
+    assert [*dict.fromkeys(own)] == [*NAMES]
     assert [row.program for row in told if row.group == APART] == [p.name for p in others()]
-    assert {row.group for row in told} == {*GROUPS, RIGHT, APART}
+    assert [row.program for row in told if row.group == TASK] == [p.name for p in of_tasks()]
+    assert {row.group for row in told} == {*GROUPS, RIGHT, APART, TASK}
     text = (ROOT / page.PAGE).read_text(encoding="utf-8")
     assert text == page.page(told, compare.METHODS)
 

@@ -16,7 +16,7 @@ from refssm.conformance.checks.checks import types_of
 from refssm.conformance.diagnosis.suspects import bugs_of_operator
 from refssm.conformance.planted import PlantedBug
 from selftest import soak
-from selftest.comparing import reported
+from selftest.comparing import reported, tasks
 from selftest.comparing.inputs import trial_of
 
 NAMES = (
@@ -29,7 +29,7 @@ NAMES = (
 )
 SMALL = {"l": 16, "n": 4, "b": 2, "d": 2, "chunk": 8}
 SURELY, HARDLY = 1e-2, 1e-5  # of the RMS of the right results
-RIGHT, APART = "right", "apart"
+RIGHT, APART, TASK = "right", "apart", "task"
 GROUPS = {
     "results": "wrong by 1 % or more on a small ordinary input",
     "precision": "off by less than 1 % there",
@@ -59,7 +59,7 @@ class Program:
     op: Operator
     name: str
     dtype: str
-    group: str  # one of GROUPS, RIGHT, or APART
+    group: str  # one of GROUPS, RIGHT, APART, or TASK
     what: str  # its description; "" if it is right
     found: Found
 
@@ -91,6 +91,11 @@ def programs_of(name: str) -> list[Program]:
 def others() -> list[Program]:
     """The bugs that nobody planted for the judge."""
     return [_wrong(operator_named(bug.op), bug, APART) for bug in reported.BUGS]
+
+
+def of_tasks() -> list[Program]:
+    """The programs that pass the tests of public tasks."""
+    return [_wrong(operator_named(bug.op), bug, TASK) for bug in tasks.BUGS]
 
 
 def single(bug: PlantedBug) -> bool:

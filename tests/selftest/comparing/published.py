@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from refssm._declaration.operator import Operator
-from selftest.comparing.differences import CheckGrads
 from selftest.comparing import chunks
+from selftest.comparing.differences import CheckGrads
 from selftest.comparing.inputs import normal, normalized, small_steps, times, uniform
 from selftest.comparing.recipes import Recipe, lengths, near, within
 

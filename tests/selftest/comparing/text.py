@@ -38,7 +38,8 @@ stability wants another draw (`comparing/inputs.py`).
 
 Run it again with `PYTHONPATH=tests python -m selftest.compare --record`, about 15 minutes on one
 core, or for some operators with `--only linear_scan,ssd`; `--only apart` runs the bugs of public
-reports. Draws are seeded. Every verdict is in [compare.csv](compare.csv).
+reports, `--only task` those of public tasks, and `--checks "GPU MODE"` one check only, with the
+cells of the others as they are. Draws are seeded. Every verdict is in [compare.csv](compare.csv).
 """
 
 REFUSED = """\
@@ -54,6 +55,31 @@ Mistakes that public reports about other libraries describe, written anew as bug
 (`comparing/reported.py`). They are those of a short search that one of our operators can have; they
 were chosen before any of them was run, and all are in the table. None was planted for the judge,
 but some are like bugs that were. A bug made in a copy of a public library belongs here, too.
+"""
+
+TASK_TEXT = """\
+## Tasks of this family
+
+GPU MODE's reference-kernels have three tasks of Gated DeltaNet by chunks. They are the
+[stages](operators/linear_attention_stages.md) of refssm, so their own inputs, sizes and tolerance
+stand in the column of GPU MODE there. KernelBench has two tasks of Mamba-2: `ssd_chunked` above
+has its inputs. Neither has a task of RWKV or of gated linear attention without a delta rule. The
+reference programs of these five tasks are right
+([GPU MODE](findings/gpu_mode.md), [KernelBench](findings/kernelbench.md)).
+
+Wrong kernels of the stages that are caught, without wrong gradients, which no task has:
+"""
+
+WHY_TEXT = """\
+The tasks have no state before the first chunk and none after the last one, so what is wrong there
+only ("S not used") is no bug of theirs. The rest is a matter of inputs, not of the tolerance. Their
+generator draws a gate −|N| for each step and sums the gates from the first step of the sequence on.
+Then it calls the function that sums the gates of a chunk. So a gate is the sum of all before it,
+about −0.8 t at step t, and from the second chunk on G is about −52 or less: −43 is the largest of
+all that we drew. Nothing is left of what a chunk passes to the next. With gates as they are, their
+check passes the first two programs below at all six sizes. So it does if their own code runs on a
+processor, `generate_input` and `check_implementation`. With gates summed once, it refuses both at
+each size with more than one chunk.
 """
 
 LIMITS = """\
