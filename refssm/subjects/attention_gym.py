@@ -22,10 +22,16 @@ DECLARED: dict[str, Any] = {"framework": "torch", "vjp": True, "dtypes": ("float
 KEYED: dict[str, Any] = {**DECLARED, "adapters": (scaled(), base_2())}
 
 
+LONGEST = 130  # two chunks and some steps: loops of eager PyTorch are slow
+
+
 def with_steps(x):
     """The case in chunks of at most 64, if it has a step: they raise ValueError without one."""
     chunk = {"chunk": min(x["chunk"], 64)} if "chunk" in x else {}
-    return {**x, **chunk} if x["v"].shape[-2] else None
+    of_rows = ["q", "k", "v"] + ["log_g"] * (x["log_g"].ndim == x["v"].ndim)
+    rows = {name: x[name][..., :LONGEST, :] for name in of_rows}
+    steps = {name: x[name][..., :LONGEST] for name in ("log_g", "beta") if name not in rows}
+    return {**x, **rows, **steps, **chunk} if x["v"].shape[-2] else None
 
 
 GATED: dict[str, Any] = {**DECLARED, "adapters": (scaled(),), "only": with_steps}

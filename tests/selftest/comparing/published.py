@@ -145,7 +145,7 @@ RECIPES = (
         "each entry within 1e-3 + 1e-3 |truth|, values only, of any type; l = 64, 128, 256 (tests) "
         "and 64, 512, 1024 (checked before times are taken), in chunks of 64; the stages with "
         "their inputs at their sizes, others n = p = 16; convolutions with 3, 4 and 8 taps, "
-        "d = 16 of 64 to 256, of 1536 for l = 2048",
+        "without their bias, d = 16 of 64 to 256, of 1536 for l = 2048",
         lengths((64, 128, 256, 64, 512, 1024), h=2, d=4, n=16, p=16, t=4),
         of_gradient=False,
         own=("short_convolution", *chunks.STAGES),
