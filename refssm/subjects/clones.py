@@ -197,8 +197,26 @@ CLONES = {
         Clone(
             "ml-explore/mlx-lm",
             "d78bf58e217c904ec282ed8da9b947491f78c022",
-            ("mlx_lm",),
+            ("mlx_lm", "mlx_lm_recurrences"),
             ("mlx",),
+        ),
+        Clone(
+            "meta-pytorch/attention-gym",
+            "7fdb85d0b96668397adee48de54b6f1036497717",
+            ("attention_gym",),
+            ("torch",),
+        ),
+        Clone(
+            "gpu-mode/reference-kernels",
+            "f83cb92a534cc67fa98d7e9813e7f8238abdb4e0",
+            ("gpu_mode",),
+            ("torch",),
+        ),
+        Clone(
+            "ScalingIntelligence/KernelBench",
+            "423217d9fda91e0c2d67e4a43bf62f96f6d104f1",
+            ("kernelbench",),
+            ("torch", "einops"),
         ),
         Clone(
             "idoh/mamba.np",

@@ -4,8 +4,9 @@
     PYTHONPATH=tests python -m selftest.compare --record  # all; writes docs/compare.md
 
 Each program is judged in one type of single precision. `docs/compare.csv` has one row for each
-program; with `--only`, the rows of the other operators stay. The checks of others are in
-`comparing/published.py`, the programs in `comparing/programs.py`.
+program; with `--only`, the rows of the other operators stay, with `--checks`, the cells of the
+other checks, with their seconds: so a new check costs no run of the judge. The checks of others are
+in `comparing/published.py`, the programs in `comparing/programs.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated
@@ -31,8 +32,10 @@ from selftest.comparing import page
 from selftest.comparing.programs import (
     APART,
     NAMES,
+    TASK,
     Declined,
     Program,
+    of_tasks,
     others,
     programs_of,
 )
@@ -83,25 +86,44 @@ JUDGES = (
 )
 TIMED = 40  # the judge is timed on one of so many programs of an operator, from nothing kept
 METHODS = (*PUBLISHED, *JUDGES)
+BESIDE = {APART: others, TASK: of_tasks}  # not planted for the judge
+Key = tuple[str, str, str]  # operator, program and type
 
 
-def rows_of(programs: list[Program]) -> Iterator[Row]:
-    """The verdict of every method on every program."""
+def rows_of(programs: list[Program], kept: Mapping[Key, Row] | None = None) -> Iterator[Row]:
+    """The verdict of every method on every program; what a kept row has is not run again."""
     date, commit = stored.today()
     memory: dict = {}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for k, program in enumerate(programs):
             told = (program.op.name, program.name, program.dtype, program.group, program.what)
+            old = (kept or {}).get(told[:3])
             cells, reasons = {}, []
             for method in METHODS:
-                context = nothing_kept() if k % TIMED == 0 else remembering(memory)
-                with context:
-                    word, why, seconds = verdict(method, program)
-                timed = seconds and (method in PUBLISHED or k % TIMED == 0)
-                cells[method.name] = f"{word} {seconds:.2g}" if timed else word
+                if old and old.cells.get(method.name):
+                    cells[method.name] = old.cells[method.name]
+                    why = page.reason(old, method)
+                else:
+                    context = nothing_kept() if k % TIMED == 0 else remembering(memory)
+                    with context:
+                        word, why, seconds = verdict(method, program)
+                    timed = seconds and (method in PUBLISHED or k % TIMED == 0)
+                    cells[method.name] = f"{word} {seconds:.2g}" if timed else word
                 reasons += [f"{method.name}: {why}"] * bool(why and program.right)
             yield Row(*told, cells, " | ".join(reasons), date, commit)
+
+
+def cells_but(rows: list[Row], checks: str) -> dict[Key, Row]:
+    """The rows by program, without the cells of these checks."""
+    again = set(checks.split(","))
+    if unknown := again - {m.name for m in METHODS}:
+        raise typer.BadParameter(f"no check is called {', '.join(sorted(unknown))}")
+    left = {
+        row[:3]: {name: cell for name, cell in row.cells.items() if name not in again}
+        for row in rows
+    }
+    return {row[:3]: row._replace(cells=left[row[:3]]) for row in rows}
 
 
 @contextmanager
@@ -131,37 +153,41 @@ def keep(new: list[Row]) -> list[Row]:
     """Put new rows in the place of those of the same operator and kind, and write the page."""
     gone = {kind(row) for row in new}
     rows = [*(row for row in read(PATH) if kind(row) not in gone), *new]
-    rows.sort(key=lambda row: row.group == APART or NAMES.index(row.operator) - len(NAMES))
+    rows.sort(key=lambda row: [*NAMES, *BESIDE].index(kind(row)))
     write(PATH, rows)
     page.PAGE.write_text(page.page(rows, METHODS), encoding="utf-8")
     return rows
 
 
 def kind(row: Row) -> str:
-    """The operator of a program, or APART for bugs that were not planted for the judge."""
-    return APART if row.group == APART else row.operator
+    """The operator of a program, or its group if it was not planted for the judge."""
+    return row.group if row.group in BESIDE else row.operator
 
 
 def main(
     only: Annotated[
-        str, typer.Option(help="Families or operators, separated by commas; or apart.")
+        str, typer.Option(help="Families or operators, separated by commas; or apart, or task.")
+    ] = "",
+    checks: Annotated[
+        str, typer.Option(help="Checks to run again, separated by commas; others keep their cells.")
     ] = "",
     record: Annotated[bool, typer.Option(help="Write docs/compare.csv and the page.")] = False,
 ) -> None:
     """Print what each method catches and refuses."""
-    names = [*NAMES, APART] if not only else [APART] if only == APART else []
+    kept = cells_but(read(PATH), checks) if checks else None
+    names = [*NAMES, *BESIDE] if not only else [only] if only in BESIDE else []
     names = names or [name for name in NAMES if soak.among(name, only)]
     came: list[Row] = []
     with nothing_kept():
         for name in names:
             started = time.perf_counter()
-            new = [*rows_of(others() if name == APART else programs_of(name))]
+            new = [*rows_of(BESIDE[name]() if name in BESIDE else programs_of(name), kept)]
             came += new
             typer.echo(f"{name}: {time.perf_counter() - started:.0f} s", err=True)
             if record:  # an interrupted run keeps the operators that it ended
                 keep(new)
-    if only == APART:
-        typer.echo(page.apart(came, METHODS))
+    if only in BESIDE:
+        typer.echo(page.beside(came, METHODS, only))
         return
     typer.echo(page.totals(came, METHODS))
     for line in page.refusals(came, METHODS):

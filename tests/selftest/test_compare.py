@@ -1,21 +1,27 @@
 """The comparison with other checks: each accepts what it should, and misses what the page says."""
 
+import dataclasses
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
+import refssm
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
+from refssm.conformance.checks.checks import types_of
 from selftest import compare
-from selftest.comparing import differences, inputs, page, published, rows
+from selftest.comparing import chunks, differences, inputs, page, published, rows
 from selftest.comparing.programs import (
     APART,
     GROUPS,
     NAMES,
     RIGHT,
+    TASK,
     Program,
+    of_tasks,
     others,
     programs_of,
 )
@@ -60,6 +66,8 @@ def test_each_check_accepts_the_reference_and_catches_a_gross_error(name):
         ("fla assert_close", "linear_scan", "tf32"),
         ("KernelBench", "linear_scan", "vjp_sign"),  # it compares no gradients
         ("jax check_grads", "linear_scan", "strides_ignored"),
+        ("GPU MODE", "chunk_outputs", "state_missing"),  # its gates leave nothing of a state
+        ("GPU MODE", "chunk_states", "W_S_missing"),
     ],
 )
 def test_each_check_misses_what_it_is_said_to_miss(name, operator, bug):
@@ -89,7 +97,8 @@ def test_the_published_numbers():
     assert (published.MAMBA_GRADIENT, published.MAMBA_SSD) == ((1e-3, 2e-3), (1e-2, 3e-3))
     assert (published.FLA, published.FLA_CONVOLUTION) == (5e-3, 1e-3)
     assert (published.FLA_NO_ERROR, published.FLA_NO_ERROR_OF_DECAY) == (1e-6, 2e-4)
-    assert published.KERNELBENCH == 1e-4
+    assert (published.FLA_DELTA["y"], published.FLA_DELTA["dlog_g"]) == (5e-3, 2e-2)
+    assert (published.KERNELBENCH, published.GPU_MODE) == (1e-4, 1e-3)
     assert len(RECIPES["KernelBench"].sizes) == 5
     assert (differences.EPS, differences.TOLERANCE) == (1e-4, 2e-3)
     lengths = [sizes["l"] for sizes in RECIPES["mamba_ssm"].sizes]
@@ -143,9 +152,10 @@ def test_a_program_that_declines_is_neither_accepted_nor_refused():
 def test_inputs_are_repeatable_and_of_single_precision(operator):
     op = operator_named(operator)
     for recipe in RECIPES.values():
-        made = trial(recipe, op, "complex64", 0)
-        sizes = recipe.sizes_of.get(op.family, recipe.sizes)[0]
-        again = inputs.trial_of(op, "complex64", sizes, recipe.draws, seed=0)
+        dtype = "complex64" if "complex64" in types_of(op) else "float32"
+        made = trial(recipe, op, dtype, 0)
+        sizes = recipe.sizes_for(op)[0]
+        again = inputs.trial_of(op, dtype, sizes, recipe.draws, 0, recipe.together)
         assert all(map(np.array_equal, made.arrays, again.arrays))
         assert {a.dtype.name for a in made.arrays} <= {"float32", "complex64"}
         assert all(np.isfinite(y).all() for y in made.outputs.arrays)
@@ -153,10 +163,12 @@ def test_inputs_are_repeatable_and_of_single_precision(operator):
 
 def test_a_checks_own_draw_comes_before_the_usual_one():
     draws = RECIPES["KernelBench"].draws
-    assert inputs.draw_of("ssd", "log_a", draws) is inputs.normal
-    assert inputs.draw_of("ssd", "x", draws) is inputs.uniform
-    assert inputs.draw_of("scan", "a", draws) is inputs.decay
-    assert inputs.draw_of("scan", "b", {}) is inputs.normal
+    assert inputs.draw_of(SSD, "log_a", draws) is inputs.normal
+    assert inputs.draw_of(SSD, "x", draws) is inputs.uniform
+    assert inputs.draw_of(SCAN, "a", draws) is inputs.decay
+    assert inputs.draw_of(SCAN, "b", {}) is inputs.normal
+    rwkv6 = operator_named("rwkv6_chunked")
+    assert inputs.draw_of(rwkv6, "k", {}) is inputs.normal  # an operator's before its family's
 
 
 def test_groups_are_by_check_and_by_error():
@@ -196,6 +208,36 @@ def test_a_reported_mistake_is_wrong_where_its_description_says(program):
     assert wrong == [not gradient, gradient]
 
 
+def gates_summed_once(rng, sizes):
+    """The sequences of GPU MODE's tasks with the gates that are summed there."""
+    drawn = chunks.of_gpu_mode(rng, sizes)
+    g = drawn["log_g"]
+    steps = np.diff(g.reshape(*g.shape[:2], -1), axis=-1, prepend=0)
+    return drawn | {"log_g": steps.reshape(g.shape)}
+
+
+@pytest.mark.parametrize("program", of_tasks()[:2], ids=lambda p: p.name)
+def test_their_gates_hide_what_passes_from_chunk_to_chunk_and_gates_summed_once_do_not(program):
+    theirs = RECIPES["GPU MODE"]
+    once = dataclasses.replace(theirs, together=gates_summed_once)
+    found = Found(program.op, program.op.reference, program.op.bare_vjp)
+    right = dataclasses.replace(program, group=RIGHT, found=found)
+    assert compare.verdict(theirs, program)[0] == "missed"
+    assert compare.verdict(once, program)[0] == "caught"
+    assert compare.verdict(once, right)[0] == "accepted"
+
+
+def test_the_stages_of_a_chunk_are_given_what_the_stages_before_them_make():
+    drawn = chunks.usual(np.random.default_rng(0), {"b": 1, "h": 2, "c": 3, "l": 4, "n": 5, "p": 2})
+    q, v = drawn["q"], drawn["v"]
+    given = chunks.arguments("chunk_outputs", drawn)
+    rows = [drawn[name].reshape(1, 2, 12, -1) for name in ("q", "k", "v")]
+    heads = [drawn[name].reshape(1, 2, 12) for name in ("log_g", "beta")]
+    y, _ = refssm.gated_delta_rule_stateful(*rows, *heads, drawn["S"])
+    assert np.allclose(refssm.chunk_outputs(**given), y.reshape(v.shape), 1e-12, 1e-12)
+    assert given["q"] is q
+
+
 def made_up_row(program="bug", group="results", word="caught", reasons=""):
     cells = dict.fromkeys(METHODS, word if word == "declined" else f"{word} 0.5")
     return Row("linear_scan", program, "float32", group, "b late", cells, reasons, "2026-11-26", "")
@@ -207,6 +249,27 @@ def test_rows_are_read_as_they_were_written(tmp_path):
     told = [made_up_row(), made_up_row("x", RIGHT, "refused", "torch.allclose: y: off | b: c, d")]
     rows.write(path, told)
     assert rows.read(path) == told
+
+
+def test_a_new_check_has_no_cell_until_it_is_run(tmp_path):
+    path, old, new = tmp_path / "compare.csv", made_up_row(), made_up_row("new")
+    without = {name: cell for name, cell in old.cells.items() if name != "GPU MODE"}
+    rows.write(path, [old._replace(cells=without), new])
+    told = rows.read(path)
+    assert told[0].cells == without | {"GPU MODE": ""}
+    assert told[0].verdict("GPU MODE") == ""
+    assert told[1] == new
+
+
+def test_kept_cells_are_not_run_again():
+    program, ran = scan_program(lambda a, b: 2 * SCAN.reference(a, b)), "torch.allclose"
+    kept = made_up_row("made_up", word="missed")
+    found = compare.cells_but([kept], ran)
+    (row,) = compare.rows_of([program], found)
+    assert {name for name in METHODS if row.cells[name] != kept.cells[name]} == {ran}
+    assert row.verdict(ran) == "caught"
+    with pytest.raises(typer.BadParameter, match="no check is called lint"):
+        compare.cells_but([kept], "lint")
 
 
 def test_the_page_counts_and_gives_an_example_and_a_reason():
@@ -228,9 +291,11 @@ def test_the_page_counts_and_gives_an_example_and_a_reason():
 
 def test_the_page_of_the_docs_is_made_of_its_file():
     told = rows.read(ROOT / rows.PATH)
-    assert [*dict.fromkeys(row.operator for row in told if row.group != APART)] == [*NAMES]
+    own = [row.operator for row in told if row.group not in (APART, TASK)]
+    assert [*dict.fromkeys(own)] == [*NAMES]
     assert [row.program for row in told if row.group == APART] == [p.name for p in others()]
-    assert {row.group for row in told} == {*GROUPS, RIGHT, APART}
+    assert [row.program for row in told if row.group == TASK] == [p.name for p in of_tasks()]
+    assert {row.group for row in told} == {*GROUPS, RIGHT, APART, TASK}
     text = (ROOT / page.PAGE).read_text(encoding="utf-8")
     assert text == page.page(told, compare.METHODS)
 

@@ -2,7 +2,8 @@
 
 Draws are normal, as in most tests, except for arguments that must be stable: those follow the tests
 of the public repository that has the operator. Each is a function of (generator, shape, complex,
-arrays drawn before) and returns double precision.
+arrays drawn before) and returns double precision. Arguments of a chunk's stages are drawn together
+(`chunks.py`).
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from refssm._declaration.arguments import several
 from refssm._declaration.operator import Operator
 from refssm._declaration.signature import length_of
 from refssm.conformance.cases.cotangents import random_like
+from selftest.comparing import chunks
 
 Draw = Callable[[np.random.Generator, tuple[int, ...], bool, Mapping[str, np.ndarray]], np.ndarray]
-Draws = Mapping[str, Mapping[str, Draw]]  # by family, then by argument; "" in both: all others
+# by operator or family, then by argument; "" in both: all others
+Draws = Mapping[str, Mapping[str, Draw]]
+STATICS = {"chunk": 64, "dt_min": 0.0, "dt_max": np.inf, "eps": 1e-6}
 
 
 def normal(rng, shape, of_complex, before):
@@ -52,6 +56,38 @@ def decay(rng, shape, of_complex, before):
 def log_decay(rng, shape, of_complex, before):
     """The logarithm of `decay`."""
     return np.log(decay(rng, shape, of_complex, before))
+
+
+def sigmoid(rng, shape, of_complex, before):
+    """A logistic sigmoid of normal numbers."""
+    del of_complex, before
+    return 1 / (1 + np.exp(-rng.standard_normal(shape)))
+
+
+def normalized(draw: Draw) -> Draw:
+    """Rows of norm 1."""
+
+    def drawn(*args):
+        x = draw(*args)
+        return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+    return drawn
+
+
+def against_a(rng, shape, of_complex, before):
+    """b = −a, as in fla's tests of DPLR: with rows of norm 1, I + b aᵀ is a projection."""
+    del rng, shape, of_complex
+    return -before["a"]
+
+
+def shifted(by: float, draw: Draw) -> Draw:
+    """A draw with a number added."""
+    return lambda *drawn: by + draw(*drawn)
+
+
+def negative_exp(rng, shape, of_complex, before):
+    """−e^U for uniform U: the decay rates of mamba_ssm's tests of SSD."""
+    return -np.exp(uniform(rng, shape, of_complex, before))
 
 
 def small_steps(rng, shape, of_complex, before):
@@ -101,6 +137,18 @@ USUAL: Draws = {
         "dt_bias": times(0.5, uniform),
     },
     "ssd": {"log_a": log_decay},
+    "mamba2_scan": {"A": negative_exp, "dt": shifted(-4, normal), "dt_bias": times(0.1, normal)},
+    "linear_attention": {
+        "k": normalized(normal),
+        "log_g": log_decay,
+        "log_w": log_decay,
+        "beta": sigmoid,
+        "a": normalized(uniform),
+        "b": against_a,
+    },
+    "rwkv6_chunked": {"k": normal},
+    "gated_linear_recurrence_chunked": {"k": normal},
+    "xlstm": {"log_f": log_decay},
     "cauchy": {"z": on_circle},
     "vandermonde": {"x": modes},
     "diagonal": {"w": poles, "dt": steps},
@@ -108,10 +156,11 @@ USUAL: Draws = {
 }
 
 
-def draw_of(family: str, argument: str, own: Draws) -> Draw:
+def draw_of(op: Operator, argument: str, own: Draws) -> Draw:
     """The draw of an argument: a check's own before the usual one, the nearest first."""
-    found = (own.get(family, {}), USUAL.get(family, {}), own.get("", {}), USUAL[""])
-    names = ((argument,), (argument,), (argument, ""), ("",))
+    near = [d.get(name, {}) for name in (op.name, op.family) for d in (own, USUAL)]
+    found = (*near, own.get("", {}), USUAL[""])
+    names = (*[(argument,)] * len(near), (argument, ""), ("",))
     return next(d[n] for d, ns in zip(found, names, strict=True) for n in ns if n in d)
 
 
@@ -151,23 +200,39 @@ def timed(program: Callable, arrays, statics) -> Made:
     return Made(tuple(np.asarray(y) for y in found if y is not None), seconds)
 
 
-def trial_of(op: Operator, dtype: str, sizes: Mapping[str, int], own: Draws, seed: int) -> Trial:
+def trial_of(
+    op: Operator,
+    dtype: str,
+    sizes: Mapping[str, int],
+    own: Draws,
+    seed: int,
+    together: chunks.Together = chunks.usual,
+) -> Trial:
     """A trial with these core and batch sizes (2 where one is missing)."""
-    rng, before = np.random.default_rng([seed, len(op.name)]), {}
-    every = dict.fromkeys([*_dims(op), *op.batch_names], 2) | {"chunk": 64} | dict(sizes)
+    rng = np.random.default_rng([seed, len(op.name)])
+    every = dict.fromkeys([*_dims(op), *op.batch_names], 2) | STATICS | dict(sizes)
+    if op.name in chunks.STAGES:
+        drawn = chunks.arguments(op.name, together(rng, {"c": 2, **every}))
+        arrays = [drawn[name].astype(np.float32) for name in op.inputs]
+    else:
+        arrays = _one_by_one(op, dtype, every, own, rng)
+    statics = {name: every[name] for name in op.static}
+    shapes, types = op.output_shapes(*arrays, **statics), op.output_types(*arrays)
+    cotangents = [random_like(s, t, rng).astype(t) for s, t in zip(shapes, types, strict=True)]
+    return Trial(op, arrays, statics, cotangents)
+
+
+def _one_by_one(op, dtype, every, own, rng) -> list[np.ndarray]:
+    before: dict[str, np.ndarray] = {}
     for (name, domain), core, batch in zip(
         op.inputs.items(), op.input_dims, op.batch_axes, strict=True
     ):
         leading = [1 if d == "1" else every[d] for d in batch]
         shape = (*leading, *(length_of(d, every) for d in core))
         of_complex = domain.kind == "complex" or (dtype == "complex64" and not domain.real)
-        drawn = draw_of(op.family, name, own)(rng, shape, of_complex, before)
+        drawn = draw_of(op, name, own)(rng, shape, of_complex, before)
         before[name] = np.array(drawn, np.complex64 if of_complex else np.float32)
-    arrays = list(before.values())
-    statics = {name: every[name] for name in op.static}
-    shapes, types = op.output_shapes(*arrays, **statics), op.output_types(*arrays)
-    cotangents = [random_like(s, t, rng).astype(t) for s, t in zip(shapes, types, strict=True)]
-    return Trial(op, arrays, statics, cotangents)
+    return list(before.values())
 
 
 def _dims(op: Operator) -> list[str]:

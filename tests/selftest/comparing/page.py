@@ -10,9 +10,10 @@ from statistics import median
 from typing import Protocol
 
 from selftest import stored
-from selftest.comparing.programs import APART, GROUPS, NAMES, RIGHT, Program
+from selftest.comparing.programs import APART, GROUPS, NAMES, RIGHT, TASK, Program
 from selftest.comparing.rows import Row
-from selftest.comparing.text import APART_TEXT, HOW, LIMITS, REFUSED, TITLE
+from selftest.comparing.tasks import TASKS
+from selftest.comparing.text import APART_TEXT, HOW, LIMITS, REFUSED, TASK_TEXT, TITLE, WHY_TEXT
 
 PAGE = Path("docs/compare.md")
 FEW = 5  # right programs named for each check
@@ -152,15 +153,35 @@ def reason(row: Row, method: Method) -> str:
     return next((why for name, _, why in parts if name == method.name), "")
 
 
-def apart(rows: Rows, methods: Methods) -> str:
-    """The table of bugs that nobody planted for the judge."""
-    found = of_group(rows, APART)
+def beside(rows: Rows, methods: Methods, group: str) -> str:
+    """The table of programs that nobody planted for the judge."""
+    found = of_group(rows, group)
     cells = [
         [f"`{row.operator}`", row.what, *(row.verdict(m.name) for m in methods)] for row in found
     ]
     counts = (f"**{len(with_verdict(found, m, 'caught'))}**" for m in methods)
     cells.append([f"caught, of {len(found)}", "", *counts])
     return stored.table(["operator", "mistake", *(m.name for m in methods)], cells)
+
+
+def by_task(rows: Rows, methods: Methods) -> str:
+    """What is caught of the wrong values of each task's operator."""
+    cells = []
+    for name, task in TASKS.items():
+        wrong = [r for r in planted(rows) if r.operator == name and r.group != "gradients"]
+        caught = (f"{len(with_verdict(wrong, m, 'caught'))}" for m in methods)
+        cells.append([task, f"`{name}`", f"{len(wrong)}", *caught])
+    return stored.table(["task", "operator", "wrong", *(m.name for m in methods)], cells)
+
+
+def missed_in_tasks(rows: Rows, method: Method) -> Iterator[str]:
+    """What a check misses of the wrong values of each task's operator, but for conduct."""
+    for name in TASKS:
+        missed = [r for r in with_verdict(planted(rows), method, "missed") if r.operator == name]
+        for group in ("results", "precision", "borders", "special"):
+            told = "; ".join(row.what for row in of_group(missed, group))
+            if told:
+                yield f"- `{name}`, {group}: {told}"
 
 
 def page(rows: Rows, methods: Methods) -> str:
@@ -190,7 +211,20 @@ def page(rows: Rows, methods: Methods) -> str:
         "\n".join(refusals(rows, methods)),
         "## Bugs that were not planted for the judge",
         APART_TEXT,
-        apart(rows, methods),
+        beside(rows, methods, APART),
+        TASK_TEXT,
+        by_task(rows, methods),
+        *_of_task(rows, methods),
+        WHY_TEXT,
+        beside(rows, methods, TASK),
         LIMITS,
     ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _of_task(rows: Rows, methods: Methods) -> tuple[str, str]:
+    """What the check of the tasks misses, with a sentence before it."""
+    theirs = next(m for m in methods if {*TASKS} <= {*m.own} and m.name == "GPU MODE")
+    return f"{theirs.name} misses of these, besides conduct:", "\n".join(
+        missed_in_tasks(rows, theirs)
+    )

@@ -16,17 +16,20 @@ from refssm.conformance.checks.checks import types_of
 from refssm.conformance.diagnosis.suspects import bugs_of_operator
 from refssm.conformance.planted import PlantedBug
 from selftest import soak
-from selftest.comparing import reported
+from selftest.comparing import reported, tasks
 from selftest.comparing.inputs import trial_of
 
 NAMES = (
     *("linear_scan", "diagonal_ssm", "selective_scan", "mamba_scan_stateful"),
     *("ssd_recurrent", "ssd_chunked", "causal_convolution", "short_convolution"),
     *("cauchy_kernel", "vandermonde_kernel_real", "diagonal_kernel_zoh_real", "dplr_kernel"),
+    *("gated_linear_recurrence_chunked", "gated_delta_rule_chunked", "kimi_delta_rule_chunked"),
+    *("mamba2_scan", "rwkv6_chunked", "delta_dplr_chunked", "mlstm_chunked"),
+    *("chunk_writes", "chunk_states", "chunk_outputs"),
 )
 SMALL = {"l": 16, "n": 4, "b": 2, "d": 2, "chunk": 8}
 SURELY, HARDLY = 1e-2, 1e-5  # of the RMS of the right results
-RIGHT, APART = "right", "apart"
+RIGHT, APART, TASK = "right", "apart", "task"
 GROUPS = {
     "results": "wrong by 1 % or more on a small ordinary input",
     "precision": "off by less than 1 % there",
@@ -56,7 +59,7 @@ class Program:
     op: Operator
     name: str
     dtype: str
-    group: str  # one of GROUPS, RIGHT, or APART
+    group: str  # one of GROUPS, RIGHT, APART, or TASK
     what: str  # its description; "" if it is right
     found: Found
 
@@ -88,6 +91,11 @@ def programs_of(name: str) -> list[Program]:
 def others() -> list[Program]:
     """The bugs that nobody planted for the judge."""
     return [_wrong(operator_named(bug.op), bug, APART) for bug in reported.BUGS]
+
+
+def of_tasks() -> list[Program]:
+    """The programs that pass the tests of public tasks."""
+    return [_wrong(operator_named(bug.op), bug, TASK) for bug in tasks.BUGS]
 
 
 def single(bug: PlantedBug) -> bool:

@@ -13,6 +13,7 @@ from functools import cache
 import numpy as np
 
 from refssm._declaration.operator import Operator
+from selftest.comparing import chunks
 from selftest.comparing.inputs import (
     Draws,
     Trial,
@@ -63,6 +64,8 @@ class Recipe:
     own: tuple[str, ...] = ()  # operators with a test of theirs; others borrow the numbers
     value_only: tuple[str, ...] = ()  # families whose own test has no gradient
     sizes_of: Mapping[str, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
+    together: chunks.Together = chunks.usual  # what the stages of a chunk are given
+    any_type: bool = False  # it does not look at the type of a result
 
     def run(self, program: Program) -> tuple[str, float]:
         """What differs, or "", and the seconds of reference, program and comparison."""
@@ -79,10 +82,17 @@ class Recipe:
         """True if it compares gradients of this operator."""
         return self.of_gradient and op.family not in self.value_only
 
+    def sizes_for(self, op: Operator) -> tuple[Mapping[str, int], ...]:
+        """The sizes of this operator's trials."""
+        for name in (op.name, op.family):
+            if name in self.sizes_of:
+                return self.sizes_of[name]
+        return tuple(map(chunks.in_chunks, self.sizes)) if op.name in chunks.STAGES else self.sizes
+
     def _trials(self, program: Program) -> Iterator[Trial]:
         # some right programs need memory that is quadratic in the length
         longest = LONGEST_RIGHT if program.right else np.inf
-        for k, sizes in enumerate(self.sizes_of.get(program.op.family, self.sizes)):
+        for k, sizes in enumerate(self.sizes_for(program.op)):
             if sizes["l"] <= longest:
                 yield trial(self, program.op, program.dtype, k)
 
@@ -97,7 +107,8 @@ class Recipe:
         if len(found) != len(truth.arrays):
             return f"{len(found)} results, not {len(truth.arrays)}", truth.seconds + seconds
         for name, y, t in zip(names, found, truth.arrays, strict=True):
-            why = of_shape(y, t) or self.close(program.op, name, y, t)
+            same = y.astype(t.dtype) if self.any_type and y.dtype.kind == t.dtype.kind else y
+            why = of_shape(same, t) or self.close(program.op, name, same, t)
             if why:
                 return f"{name} at l = {trial_length(trial)}: {why}", truth.seconds + seconds
         return "", truth.seconds + seconds
@@ -106,7 +117,7 @@ class Recipe:
 def trial_length(trial: Trial) -> int:
     """The length of a trial."""
     dims = [*zip(trial.op.input_dims, trial.arrays, strict=True)]
-    lengths = [a.shape[-len(d)] for d, a in dims if d and d[0] == "l"]
+    lengths = [a.shape[d.index("l") - len(d)] for d, a in dims if "l" in d]
     return int(trial.statics.get("l", max(lengths, default=0)))
 
 
@@ -124,8 +135,8 @@ def call(program: Callable, given, statics) -> tuple[tuple[np.ndarray, ...] | st
 @cache
 def trial(recipe: Recipe, op: Operator, dtype: str, k: int) -> Trial:
     """The k-th trial of a recipe."""
-    sizes = recipe.sizes_of.get(op.family, recipe.sizes)
-    return trial_of(op, dtype, sizes[k], recipe.draws, seed=k)
+    sizes = recipe.sizes_for(op)[k]
+    return trial_of(op, dtype, sizes, recipe.draws, seed=k, together=recipe.together)
 
 
 def lengths(ls: tuple[int, ...], **sizes: int) -> tuple[Mapping[str, int], ...]:

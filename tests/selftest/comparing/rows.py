@@ -24,11 +24,11 @@ class Row(NamedTuple):
 
     def verdict(self, method: str) -> str:
         """The verdict of one method."""
-        return self.cells[method].partition(" ")[0]
+        return self.cells.get(method, "").partition(" ")[0]
 
     def seconds(self, method: str) -> float:
         """The seconds of one method; NaN if it was not timed."""
-        return float(self.cells[method].partition(" ")[2] or "nan")
+        return float(self.cells.get(method, "").partition(" ")[2] or "nan")
 
 
 FIRST, LAST = Row._fields[:5], Row._fields[6:]
@@ -48,8 +48,11 @@ def _row(found: dict[str, str]) -> Row:
 
 
 def write(path: Path, rows: list[Row]) -> None:
-    """Write the rows under a line with the names of the columns."""
+    """Write the rows under a line with the names of the columns; a new check may have no cell."""
+    checks = [*max((row.cells for row in rows), key=len)]
     with path.open("w", encoding="utf-8", newline="") as lines:
         writer = csv.writer(lines, lineterminator="\n")
-        writer.writerow((*FIRST, *rows[0].cells, *LAST))
-        writer.writerows((*row[:5], *row.cells.values(), *row[6:]) for row in rows)
+        writer.writerow((*FIRST, *checks, *LAST))
+        writer.writerows(
+            (*row[:5], *(row.cells.get(check, "") for check in checks), *row[6:]) for row in rows
+        )

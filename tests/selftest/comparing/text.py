@@ -31,6 +31,8 @@ stability wants another draw (`comparing/inputs.py`).
   `|x|²` stands for its square.
 - With the variable `FLA_CI_ENV`, fla's comparison only warns below a ratio of 0.01 or an error of
   0.3. It is run here without it.
+- Cells of checks that did not change were kept when a check was added, with their seconds. Those of
+  the operators by chunks, of `mamba2_scan` and of GPU MODE come from a machine that was not idle.
 - Seconds are medians of processor time: reference, program and comparison. For the judge they are
   those of one program in forty, whole runs with nothing kept from earlier ones, without the start
   of Python. A wrong kernel takes less, because its run ends at the first failure. All are NumPy
@@ -38,7 +40,8 @@ stability wants another draw (`comparing/inputs.py`).
 
 Run it again with `PYTHONPATH=tests python -m selftest.compare --record`, about 15 minutes on one
 core, or for some operators with `--only linear_scan,ssd`; `--only apart` runs the bugs of public
-reports. Draws are seeded. Every verdict is in [compare.csv](compare.csv).
+reports, `--only task` those of public tasks, and `--checks "GPU MODE"` one check only, with the
+cells of the others as they are. Draws are seeded. Every verdict is in [compare.csv](compare.csv).
 """
 
 REFUSED = """\
@@ -56,6 +59,31 @@ were chosen before any of them was run, and all are in the table. None was plant
 but some are like bugs that were. A bug made in a copy of a public library belongs here, too.
 """
 
+TASK_TEXT = """\
+## Tasks of this family
+
+GPU MODE's reference-kernels have three tasks of Gated DeltaNet by chunks. They are the
+[stages](operators/linear_attention_stages.md) of refssm, so the column of GPU MODE has their own
+inputs, sizes and tolerance there. KernelBench has two tasks of Mamba-2; it has their inputs for
+`ssd_chunked`. Neither has a task of RWKV or of gated linear attention without a delta rule. The
+values of the reference programs of these tasks are right
+([GPU MODE](findings/gpu_mode.md), [KernelBench](findings/kernelbench.md)).
+
+Caught of the wrong kernels of the stages, but for wrong gradients, which no task has:
+"""
+
+WHY_TEXT = """\
+The tasks have no state before the first chunk and none after the last one, so "S not used" and a
+wrong last state are no bugs of theirs. The rest is a matter of inputs, not of the tolerance. Their
+generator draws a gate −|N| for each step and sums the gates from the first step of the sequence on.
+Then it calls the function that sums the gates of a chunk. So a gate is the sum of all before it,
+about −0.8 t at step t, and from the second chunk on G is about −52 or less. Nothing is left of what
+a chunk passes to the next, but for one step of it. With gates as they are, their check passes the
+first two programs below at all six sizes. So it does if their own code runs on a processor,
+`generate_input` and `check_implementation`. With gates summed once, it refuses both at each size
+with more than one chunk. The third program has the usual gates in all columns.
+"""
+
 LIMITS = """\
 ## What this does not show
 
@@ -70,6 +98,8 @@ LIMITS = """\
 - The libraries run their tests on graphics cards, in 16-bit types and at larger sizes too. Their
   tolerances have to admit TF32 and atomic additions in any order, which these kernels do not have.
   More sizes would catch more of the group "borders".
+- GPU MODE's tasks are a contest, and run on graphics cards with other draws; more seeds are drawn
+  before times are taken, of the same kind.
 - A library's numbers are for its own operators. What they do for another operator says how a
   borrowed tolerance works, not how good the library's tests are.
 - Most of these checks are one part of a test suite: a wrong gradient or a memory error may be
