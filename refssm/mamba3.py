@@ -130,13 +130,14 @@ class BeforeInput:
     U_t + λ_t Δ_t k'_t v_tᵀ. A first state S_0 is U_0: its own input is in it.
     """
 
-    def __init__(self, arguments, state, resets):
-        self.arguments = q, k, v, log_g, dt, trap, angles = arguments
+    def __init__(self, arguments, state, resets, *, attention=SWEEP, angles=summed_angles):
+        self.attention = attention
+        self.arguments = q, k, v, log_g, dt, trap, rates = arguments
         self.begins = no_resets(q.shape[-2]) if resets is None else resets != 0
-        self.state = phase, self.S, key, value = state or _at_rest(k, v, angles)
-        self.t, self.share = np.tanh(angles), sigmoid(trap)
-        self.rate = pi_as(angles) * self.t
-        self.phase = summed_angles(self.rate * dt[..., None], phase, self.begins)
+        self.state = phase, self.S, key, value = state or _at_rest(k, v, rates)
+        self.t, self.share = np.tanh(rates), sigmoid(trap)
+        self.rate = pi_as(rates) * self.t
+        self.phase = angles(self.rate * dt[..., None], phase, self.begins)
         self.c, self.s = np.cos(self.phase), np.sin(self.phase)
         self.q, self.k = (turned(x, self.c, self.s) for x in (q, k))
         self.now, self.qk = self.share * dt, (q * k).sum(-1)
@@ -146,11 +147,11 @@ class BeforeInput:
         before = _earlier(self.now[..., None], np.zeros_like(dt, shape=1), self.begins)[..., 0]
         self.a, self.weight = np.exp(gate), before + (1 - self.share) * dt
         writes = (self.a * self.weight)[..., None] * self.key
-        self.attention = self.q, writes, self.value, gate
+        self.given = self.q, writes, self.value, gate
 
     def run(self):
         """The outputs, and the last state."""
-        y, U = SWEEP.run(self.attention, self.S, self.begins)
+        y, U = self.attention.run(self.given, self.S, self.begins)
         v = self.arguments[2]
         y = y + (self.now * self.qk)[..., None] * v
         phase, _, key, value = self.state
@@ -160,14 +161,21 @@ class BeforeInput:
         last = ((phase, 1), (U, 2), (key, 1), (value, 1))
         return y, *(with_batch(x, rank, y.shape[:-2]) for x, rank in last)
 
+    def back_from(self, dy, *last):
+        """`back`, also without cotangents of a last state."""
+        if not last:
+            cores = (x.shape[x.ndim - r :] for x, r in zip(self.state, (1, 2, 1, 1), strict=True))
+            last = [np.zeros_like(dy, shape=(*dy.shape[:-2], *core)) for core in cores]
+        return self.back(dy, *last)
+
     def back(self, dy, dphase, dS, dkey, dvalue):
         """Gradients for the arguments and the state."""
         if not dy.shape[-2]:
             zeros = [np.zeros_like(x) for x in self.arguments]
             return *zeros, *unbroadcast_each((dphase, dS, dkey, dvalue), self.state)
         q, k, v, _, dt, *_ = self.arguments
-        dq, dwrites, dvalues, dlog_g, dS0 = SWEEP.back(
-            (dy, dS), self.attention, self.S, self.begins
+        dq, dwrites, dvalues, dlog_g, dS0 = self.attention.back(
+            (dy, dS), self.given, self.S, self.begins
         )
         own, dwrite = (dy * v).sum(-1), (dwrites * self.key).sum(-1)
         dlate, last = self.a * dwrite, self.now[..., -1, None]
@@ -234,12 +242,7 @@ def _run(arguments, state, resets):
 
 def _back(cotangents, arguments, state, resets):
     """Gradients for the arguments and the state."""
-    dual = BeforeInput(arguments, state, resets)
-    dy, *last = cotangents
-    if not last:
-        cores = (x.shape[x.ndim - rank :] for x, rank in zip(dual.state, (1, 2, 1, 1), strict=True))
-        last = [np.zeros_like(dy, shape=(*dy.shape[:-2], *core)) for core in cores]
-    return dual.back(dy, *last)
+    return BeforeInput(arguments, state, resets).back_from(*cotangents)
 
 
 MAMBA3_SISO_RECURRENCE = Recurrence(

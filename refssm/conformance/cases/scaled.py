@@ -18,8 +18,8 @@ def comparable(op: Operator, outputs: Sequence, like: Sequence) -> tuple:
     whole turns that bring them next to those. As they are if m or an angle is no number, or if a
     shape is wrong, which the comparison says.
     """
-    if op.contract.turns in op.outputs and _fit(outputs, like):
-        place = list(op.outputs).index(op.contract.turns)
+    place = _place_of_angles(op)
+    if place and _fit(outputs, like):
         near = _without_turns(outputs[place], np.asarray(like[place]))
         return *outputs[:place], near, *outputs[place + 1 :]
     if not has_scale(op) or not _fit(outputs, like):
@@ -57,6 +57,12 @@ def _fit(outputs, like) -> bool:
     shapes = zip(outputs, like, strict=False)
     arrays = len(outputs) == len(like) and all(isinstance(y, np.ndarray) for y in outputs)
     return arrays and all(y.shape == np.shape(x) and y.dtype.kind == "f" for y, x in shapes)
+
+
+def _place_of_angles(op: Operator) -> int:
+    """The number of the output that is an angle; 0, that of the first output, if there is none."""
+    names = [name.removesuffix("_next") for name in op.outputs]
+    return names.index(op.contract.turns) if op.contract.turns in names else 0
 
 
 def _without_turns(x, wanted):
