@@ -126,8 +126,8 @@ class BeforeInput:
 
     U_t = α_t (U_{t-1} + (λ_{t-1} Δ_{t-1} + (1 − λ_t) Δ_t) k'_{t-1} v_{t-1}ᵀ) has no input of step
     t: it is gated linear attention with the keys and the values of the step before. Then y_t is
-    U_tᵀ q'_t + λ_t Δ_t (q_t·k_t) v_t, because turning both changes no product, and S_t is
-    U_t + λ_t Δ_t k'_t v_tᵀ. A first state S_0 is U_0: its own input is in it.
+    U_tᵀ q'_t + λ_t Δ_t (q'_t·k'_t) v_t, and S_t is U_t + λ_t Δ_t k'_t v_tᵀ. A first state S_0 is
+    U_0: its own input is in it.
     """
 
     def __init__(self, arguments, state, resets, *, attention=SWEEP, angles=summed_angles):
@@ -140,7 +140,7 @@ class BeforeInput:
         self.phase = angles(self.rate * dt[..., None], phase, self.begins)
         self.c, self.s = np.cos(self.phase), np.sin(self.phase)
         self.q, self.k = (turned(x, self.c, self.s) for x in (q, k))
-        self.now, self.qk = self.share * dt, (q * k).sum(-1)
+        self.now, self.qk = self.share * dt, (self.q * self.k).sum(-1)
         self.key = _earlier(self.k, key, self.begins)
         self.value = _earlier(v, value, self.begins)
         gate = np.where(self.begins, 0, log_g)
@@ -173,7 +173,7 @@ class BeforeInput:
         if not dy.shape[-2]:
             zeros = [np.zeros_like(x) for x in self.arguments]
             return *zeros, *unbroadcast_each((dphase, dS, dkey, dvalue), self.state)
-        q, k, v, _, dt, *_ = self.arguments
+        _, _, v, _, dt, *_ = self.arguments
         dq, dwrites, dvalues, dlog_g, dS0 = self.attention.back(
             (dy, dS), self.given, self.S, self.begins
         )
@@ -186,11 +186,13 @@ class BeforeInput:
         dk, dkey0 = _later(decayed * dwrites, dkey + last * of_v, self.begins)
         dv, dvalue0 = _later(dvalues, dvalue + last * of_k, self.begins)
         dnow = self.qk * own + _later(dlate[..., None], of_now, self.begins)[0][..., 0]
+        dqk = (self.now * own)[..., None]
+        dq, dk = dq + dqk * self.k, dk + dqk * self.q
         dphases, dphase0 = self._carried(moment(self.q, dq) + moment(self.k, dk), dphase)
-        dqk, c, s = (self.now * own)[..., None], self.c, -self.s
+        c, s = self.c, -self.s
         gradients = (
-            turned(dq, c, s) + dqk * k,
-            turned(dk, c, s) + dqk * q,
+            turned(dq, c, s),
+            turned(dk, c, s),
             dv + (self.now * self.qk)[..., None] * dy,
             dlog_g + np.where(self.begins, 0, self.weight * dlate),
             self.share * dnow + (1 - self.share) * dlate + (self.rate * dphases).sum(-1),
@@ -289,7 +291,7 @@ MAMBA3_SISO_RECURRENCE = Recurrence(
     vjp_doc="""As in `mamba3_siso_step_vjp`, from the last step to the first.
 
     With w_t = λ_{t-1} Δ_{t-1} + (1 − λ_t) Δ_t, U_t = α_t (U_{t-1} + w_t k'_{t-1} v_{t-1}ᵀ) and
-    y_t = U_tᵀ q'_t + λ_t Δ_t (q_t·k_t) v_t, it is that of gated linear attention for U; the angle
+    y_t = U_tᵀ q'_t + λ_t Δ_t (q'_t·k'_t) v_t, it is that of gated linear attention for U; the angle
     of a step has the cotangents q' × dq' + k' × dk' of all later steps of its sequence.""",
     examples={
         "plain": """

@@ -1,4 +1,4 @@
-"""Honest Mamba-3: step by step with complex pairs, as attention, in chunks, as the public kernels
+"""Honest Mamba-3: step by step with 2 × 2 matrices, as attention, in chunks, as the public kernels
 weigh an input once for both of its terms, and in double precision.
 """
 
@@ -20,9 +20,10 @@ PLAIN, STATEFUL, PACKED, *_, STEP = MAMBA3_SISO_RECURRENCE.operators
 
 
 def _share(trap):
-    """σ and 1 − σ."""
-    share = 0.5 * (1 + np.tanh(trap / 2))
-    return share, 1 - share
+    """σ and 1 − σ, both with all digits."""
+    small = np.exp(-np.abs(trap))
+    one, other = 1 / (1 + small), small / (1 + small)
+    return np.where(trap < 0, other, one), np.where(trap < 0, one, other)
 
 
 def _as_complex(x):
@@ -40,42 +41,49 @@ def _moved(now, phase):
     return (phase - turn * np.round(phase / turn)).astype(now.angles.dtype)
 
 
-def complex_pairs(g):
-    """Pairs as complex numbers times e^{iφ}; the state is complex, too, as (p, n)."""
+def _matrices(phase):
+    """R(φ) of each pair, 2 × 2."""
+    c, s = np.cos(phase), np.sin(phase)
+    return np.stack([np.stack([c, -s], axis=-1), np.stack([s, c], axis=-1)], axis=-2)
+
+
+def _in_pairs(x):
+    return x.reshape(*x.shape[:-1], -1, 2)
+
+
+def _flat(x):
+    return x.reshape(*x.shape[:-2], -1)
+
+
+def matrices(g):
+    """Pairs turned by 2 × 2 matrices; the state is (p, n, 2)."""
     phase, S, key, value = g.state
-    T, key, y = _as_complex(np.swapaxes(S, -1, -2)), _as_complex(key), []
+    T, y = np.swapaxes(S, -1, -2), []
     for now in steps_of(g):
-        T, phase, value = (
-            np.where(now.resets[(..., *[None] * rank)], 0, x)
-            for x, rank in ((T, 2), (phase, 1), (value, 1))
-        )
-        key = np.where(now.resets[..., None], 0, key)
+        phase, T, key, value = rested(now.resets, phase, T, key, value)
         phase = _moved(now, phase)
-        turn = np.cos(phase) + 1j * np.sin(phase)
-        q, k = _as_complex(now.q) * turn, _as_complex(now.k) * turn
-        own, late = _share(now.trap)
-        a = np.exp(now.log_g)[..., None, None]
-        late, own = ((x * now.dt)[..., None, None] for x in (late, own))
-        T = a * (T + late * value[..., :, None] * key[..., None, :])
-        T = T + own * now.v[..., :, None] * k[..., None, :]
-        y.append((T * q.conj()[..., None, :]).real.sum(-1).astype(now.v.dtype))
+        R = _matrices(phase)
+        q, k = (_flat((R @ _in_pairs(x)[..., None])[..., 0]) for x in (now.q, now.k))
+        own, late = ((x * now.dt)[..., None, None] for x in _share(now.trap))
+        T = T + late * value[..., :, None] * key[..., None, :]
+        T = np.exp(now.log_g)[..., None, None] * T + own * now.v[..., :, None] * k[..., None, :]
+        y.append((T * q[..., None, :]).sum(-1))
         key, value = k, now.v
-    S = np.swapaxes(_as_pairs(T, g.S0), -1, -2)
-    return np.stack(y, axis=-2), phase, S, _as_pairs(key, g.key0), value
+    return np.stack(y, axis=-2), phase, np.swapaxes(T, -1, -2), key, value
 
 
 def as_attention(g):
     """All pairs of steps, y_t = Σ_j w_tj (q'_t·k'_j) v_j, with both terms of an input at once."""
     l = g.q.shape[-2]
     if not l or g.resets.any():
-        return complex_pairs(g)
+        return matrices(g)
     phases, phase = [], g.phase0
     for now in steps_of(g):
         phase = _moved(now, phase)
         phases.append(phase)
     phases = np.stack(np.broadcast_arrays(*phases), axis=-2)
-    turn = np.exp(1j * phases)
-    q, k = (_as_pairs(_as_complex(x) * turn, x) for x in (g.q, g.k))
+    turn = _matrices(phases)
+    q, k = (_flat((turn @ _in_pairs(x)[..., None])[..., 0]) for x in (g.q, g.k))
     share, rest = _share(g.trap)
     own, late = share * g.dt, rest * g.dt
     logs = _spans(g.log_g)
@@ -120,7 +128,7 @@ def in_chunks(size):
     def program(g):
         y, state = [], g.state
         if g.resets.any():  # the state does not pass a reset: each sequence alone
-            return complex_pairs(g)
+            return matrices(g)
         for start in range(0, g.q.shape[-2], size):
             made, *state = as_attention(g.at(slice(start, start + size)).starting(state))
             y.append(made)
@@ -131,7 +139,7 @@ def in_chunks(size):
 
 def in_double(g):
     """Double precision inside, rounded once."""
-    return complex_pairs(type(g)(*(x if x.dtype == bool else x.astype(np.float64) for x in g)))
+    return matrices(type(g)(*(x if x.dtype == bool else x.astype(np.float64) for x in g)))
 
 
 def complex_adjoint(cotangents, g):
@@ -199,7 +207,7 @@ def _made(name, whole, operators, vjp=None):
 
 SEQUENCES = PLAIN, STATEFUL, PACKED
 IMPLEMENTATIONS = [
-    *_made("complex_pairs", complex_pairs, (*SEQUENCES, STEP), complex_adjoint),
+    *_made("matrices", matrices, (*SEQUENCES, STEP), complex_adjoint),
     *_made("attention", as_attention, (PLAIN, STATEFUL)),
     *_made("chunks_of_16", in_chunks(16), SEQUENCES),
     *_made("double_inside", in_double, (*SEQUENCES, STEP)),
