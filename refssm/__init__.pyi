@@ -574,5 +574,19 @@ from refssm.xlstm import (
     mlstm_chunked_packed_stateful as mlstm_chunked_packed_stateful,
     mlstm_chunked_packed_stateful_vjp as mlstm_chunked_packed_stateful_vjp,
 )
+from refssm.mamba3 import (
+    mamba3_siso as mamba3_siso,
+    mamba3_siso_vjp as mamba3_siso_vjp,
+    mamba3_siso_stateful as mamba3_siso_stateful,
+    mamba3_siso_stateful_vjp as mamba3_siso_stateful_vjp,
+    mamba3_siso_packed as mamba3_siso_packed,
+    mamba3_siso_packed_vjp as mamba3_siso_packed_vjp,
+    mamba3_siso_packed_stateful as mamba3_siso_packed_stateful,
+    mamba3_siso_packed_stateful_vjp as mamba3_siso_packed_stateful_vjp,
+    mamba3_siso_states as mamba3_siso_states,
+    mamba3_siso_states_vjp as mamba3_siso_states_vjp,
+    mamba3_siso_step as mamba3_siso_step,
+    mamba3_siso_step_vjp as mamba3_siso_step_vjp,
+)
 
 __version__: str

@@ -6,7 +6,7 @@ import pytest
 
 import refssm
 from refssm._declaration.arguments import several
-from refssm.conformance.cases.scaled import with_excess, with_scale
+from refssm.conformance.cases.scaled import with_excess, comparable
 from refssm.conformance.diagnosis.convention import conventions
 from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.conformance.judging.grading import judge
@@ -249,7 +249,7 @@ def test_two_states_are_compared_in_one_scale():
     arrays = usual(10, state=True)
     y, S, s, m = refssm.mlstm_stateful(*arrays)
     moved = y, S * np.exp(-3.0), s * np.exp(-3.0), np.asarray(m + 3.0)
-    back = with_scale(MLSTM_STATEFUL, moved, (y, S, s, m))
+    back = comparable(MLSTM_STATEFUL, moved, (y, S, s, m))
     for one, other in zip(back, (y, S, s, m), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-14)
     assert judge(MLSTM_STATEFUL, lambda *_: moved, *arrays).grade == "A"

@@ -59,6 +59,7 @@ class Contract:
     nan_may_spread: bool = False  # over the whole batch member that contains it
     may_raise_if_singular: bool = False
     scaled_by_last: bool = False  # the last output is the logarithm of a scale of the states
+    turns: str = ""  # the output that is an angle, of which whole turns do not count
 
     def __str__(self):
         return self.name
@@ -82,6 +83,16 @@ SCALED = Contract(
     oracle_entries=4096,
     follows_each_operation=True,
     scaled_by_last=True,
+)
+TURNED = Contract(
+    name="TURNED",
+    words="the tracked rounding error of the reference, entry by entry; of angles on the circle",
+    case_entries=65536,
+    double_case_entries=1024,
+    gradient_case_entries=16384,
+    oracle_entries=4096,
+    follows_each_operation=True,
+    turns="phase",
 )
 CHAIN = Contract(
     name="CHAIN",

@@ -25,11 +25,11 @@ from refssm.presets import (
     xlstm,
 )
 from refssm.presets.preset import Preset
-from refssm.presets.recurrences import gated_units, linoss
+from refssm.presets.recurrences import gated_units, linoss, mamba3
 
 FAMILIES = (
     cauchy, convolution, diagonal, discretize, dplr, gated_units, hankel, hippo, hope, krylov,
-    layers, linear_attention, linoss, norms, scan, selective_scan, ssd, vandermonde, xlstm,
+    layers, linear_attention, linoss, mamba3, norms, scan, selective_scan, ssd, vandermonde, xlstm,
 )  # fmt: skip
 
 

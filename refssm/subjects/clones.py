@@ -131,7 +131,7 @@ CLONES = {
         Clone(
             "state-spaces/mamba",
             "e9594ce1c732d97440f0332fdc43170a2294dbfa",
-            ("mamba", "mamba2_references"),
+            ("mamba", "mamba2_references", "mamba3_references"),
             ("torch", "triton", "einops", "transformers"),
         ),
         Clone(

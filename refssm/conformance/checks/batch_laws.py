@@ -6,7 +6,7 @@ import numpy as np
 
 from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.scaled import with_scale
+from refssm.conformance.cases.scaled import comparable
 from refssm.conformance.checks.law import NOTHING, law
 from refssm.conformance.judging.verdict import Verdict, worst_of
 
@@ -31,7 +31,7 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
         one = candidate.admitted(one, statics)
         alone, bounds = candidate.results(one, statics), candidate.grader.expect(one, statics)
         pick = (*(slice(None),) * axis, slice(i, i + 1))
-        alone = with_scale(op, alone, [y[pick] for y in ys])
+        alone = comparable(op, alone, [y[pick] for y in ys])
         for j, (y, g) in enumerate(zip(ys, gauged, strict=True)):
             inside = g.moved(lambda a, pick=pick: a[pick])
             told = candidate.grader.agree(arrays, y[pick], alone[j], bounds[j], inside, output=j)
@@ -66,7 +66,7 @@ def group(candidate: Candidate, case: Case) -> Verdict:
     turned = candidate.admitted(turned, statics)
     verdicts, place = [], op.batch_names.index("g")
     others, limits = candidate.results(turned, statics), candidate.grader.expect(turned, statics)
-    others = with_scale(op, [np.flip(y, place) for y in others], ys)
+    others = comparable(op, [np.flip(y, place) for y in others], ys)
     for j, (y, back) in enumerate(zip(ys, others, strict=True)):
         limit = limits[j].moved(lambda a: np.flip(a, place))
         verdicts.append(candidate.grader.agree(arrays, y, back, bounds[j], limit, output=j))

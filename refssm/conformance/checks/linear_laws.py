@@ -8,7 +8,7 @@ from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.scaled import with_scale
+from refssm.conformance.cases.scaled import comparable
 from refssm.conformance.checks.law import NOTHING, law
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.grading import inexact
@@ -65,7 +65,7 @@ def additive(candidate: Candidate, case: Case) -> Verdict:
             continue
         first, second, both = (candidate.admitted(x, statics) for x in (first, second, both))
         ys = [candidate.results(x, statics) for x in (both, first, second)]
-        ys = [with_scale(op, y, ys[0]) for y in ys]
+        ys = [comparable(op, y, ys[0]) for y in ys]
         gauged = [candidate.grader.expect(x, statics) for x in (both, first, second)]
         for j in outputs:
             wide = ys[1][j].astype(np.result_type(ys[1][j], np.float64)) + ys[2][j]
@@ -114,7 +114,7 @@ def scaling(candidate: Candidate, case: Case) -> Verdict:
             continue
         verdicts.append(Verdict("A"))
         others = candidate.results(candidate.admitted(scaled, statics), statics)
-        others = with_scale(op, others, ys)
+        others = comparable(op, others, ys)
         for j in outputs:
             if not op.contract.scales_exactly:
                 told = _near(candidate, arrays, scaled, statics, ys[j], others[j], power, j)
@@ -171,7 +171,7 @@ def _of_logarithms(candidate: Candidate, arrays, statics, ys, group, j: int, pow
             others = candidate.results(candidate.admitted(scaled, statics), statics)
         except Declined:
             continue
-        others = with_scale(op, others, ys)
+        others = comparable(op, others, ys)
         told = _near(candidate, arrays, scaled, statics, ys[j], others[j], power, j, more)
         if not told.ok or others[j].shape != ys[j].shape:
             return False

@@ -13,7 +13,7 @@ from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.cotangents import cotangents_of
-from refssm.conformance.cases.scaled import with_scale
+from refssm.conformance.cases.scaled import comparable
 from refssm.conformance.cases.windows import at_length, cut, in_window, time_axes, timed, windowed
 from refssm.conformance.checks.law import NOTHING, law
 from refssm.conformance.checks.linear_laws import linear_arguments
@@ -204,7 +204,7 @@ def split(candidate: Candidate, case: Case) -> Verdict:
         verdicts.append(
             candidate.grader.agree(arrays, tail[0], kept, bounds[0], whole, through=True)
         )
-        tail = with_scale(op, tail, ys)
+        tail = comparable(op, tail, ys)
         for j in op.state_outputs if window.stop == ys[0].shape[-rank] else ():
             bound = bounds[j], gauges[j]
             verdicts.append(

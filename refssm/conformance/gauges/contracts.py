@@ -8,6 +8,7 @@ TRACED: one bound per entry, from a run of the reference on tracked arrays. Grad
     bound under all contracts but FFT and SPECTRUM.
 CHAIN: as TRACED, through all operators of a layer; those that transform have rules in a norm.
 SCALED: as TRACED, of states that are kept as e^{−m} S with an m of the program's own choice.
+TURNED: as TRACED, of a state that has angles: whole turns of them are no errors.
 NORM: the 2-norm of the traced bounds of a state, for each of its entries, because a recurrence
     mixes the errors of a state's entries.
 FFT: products of the arguments' norms, because the error of a small entry of a transform is
@@ -48,6 +49,7 @@ from refssm._declaration.contract import (
     SPECTRUM,
     TRACED,
     TRIANGULAR,
+    TURNED,
     Contract,
     Equation,
 )
@@ -300,7 +302,8 @@ def exact_program(op: Operator) -> Callable:
 
     It may take fewer operations: the attention form of SSD is quadratic in the length.
     """
-    return (op.definition if op.contract in (TRACED, COLUMNS, SCALED) else None) or op.reference
+    followed = op.contract in (TRACED, COLUMNS, SCALED, TURNED)
+    return (op.definition if followed else None) or op.reference
 
 
 def _traced_by_definition(call: TrackedCall) -> Gauges:
@@ -447,6 +450,7 @@ STEPPED, LONG = frozenset({"krylov_kernel", "markov_parameters", "hippo_project"
 BOUNDS: dict[Contract, Bound] = {
     TRACED: Bound(_traced_by_definition),
     SCALED: Bound(_traced_by_definition),
+    TURNED: Bound(_traced_by_definition),
     CHAIN: Bound(_traced),
     NORM: Bound(_in_norm_of_states),
     COLUMNS: Bound(columns.of_columns, columns.of_columns_gradients),

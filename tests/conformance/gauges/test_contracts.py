@@ -79,8 +79,9 @@ def test_each_contract_has_words_and_sizes(contract):
 @pytest.mark.parametrize(
     ("fact", "names"),
     {
-        "follows_each_operation": "TRACED SCALED CHAIN TRIANGULAR",
+        "follows_each_operation": "TRACED SCALED TURNED CHAIN TRIANGULAR",
         "scaled_by_last": "SCALED",
+        "turns": "TURNED",
         "stays_short": "NORM SINGULAR INVARIANTS",
         "instead_of_entries": "GRAMIANS SOLVE INVARIANTS",
         "judges_whole_matrices": "SOLVE EXPM INVARIANTS",
@@ -88,9 +89,9 @@ def test_each_contract_has_words_and_sizes(contract):
         "measures_columns": "COLUMNS",
         "basis_free": "INVARIANTS",
         "solved_by_lapack": "GRAMIANS SOLVE",
-        "judges_gradients_in_double": "TRACED SCALED CHAIN NORM COLUMNS TRIANGULAR SINGULAR "
+        "judges_gradients_in_double": "TRACED SCALED TURNED CHAIN NORM COLUMNS TRIANGULAR SINGULAR "
         "GRAMIANS FFT SPECTRUM EXPM INVARIANTS",
-        "scales_exactly": "TRACED SCALED CHAIN NORM COLUMNS TRIANGULAR SINGULAR GRAMIANS FFT SOLVE "
+        "scales_exactly": "TRACED SCALED TURNED CHAIN NORM COLUMNS TRIANGULAR SINGULAR GRAMIANS FFT SOLVE "
         "INVARIANTS",
         "nan_may_spread": "TRIANGULAR SOLVE EXPM",
         "may_raise_if_singular": "COLUMNS SOLVE",

@@ -21,7 +21,7 @@ from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.cotangents import cotangents_of
 from refssm.conformance.cases.partners import changed_alone, together
-from refssm.conformance.cases.scaled import with_scale
+from refssm.conformance.cases.scaled import comparable
 from refssm.conformance.checks.conduct.resized import longer, other_values
 from refssm.conformance.checks.law import conduct
 from refssm.conformance.judging.verdict import Verdict, told_apart, worst_of, wrong
@@ -213,7 +213,7 @@ def _within_tolerance(candidate: Candidate, arrays, statics, differ, first) -> V
         return worst_of(candidate.grader.outputs(arrays, ys, firsts) for ys in differ)
     return worst_of(
         candidate.grader.agree(arrays, y, other, bound, bound, output=j)
-        for ys in (with_scale(candidate.op, ys, first) for ys in differ)
+        for ys in (comparable(candidate.op, ys, first) for ys in differ)
         for j, (y, other, bound) in enumerate(zip(ys, first, bounds, strict=True))
         if not _same_bits(y, other)
     )

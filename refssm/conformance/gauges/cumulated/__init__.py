@@ -19,6 +19,7 @@ from refssm._declaration.recurrence import Recurrence
 from refssm.conformance.gauges.cumulated.gated_linear import GatedLinear, ReadingFirst
 from refssm.conformance.gauges.cumulated.gated_units import MinimalGated, RealGated
 from refssm.conformance.gauges.cumulated.mamba2 import Mamba2Scans
+from refssm.conformance.gauges.cumulated.mamba3 import TurnedSums
 from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
 from refssm.conformance.gauges.cumulated.ssd import Dual
@@ -32,6 +33,7 @@ from refssm.linear_attention.chunked import GATED_LINEAR_CHUNKED
 from refssm.linear_attention.gated_linear import GATED_LINEAR
 from refssm.linear_attention.rwkv6 import RWKV6_RECURRENCE
 from refssm.linear_attention.rwkv6_chunked import RWKV6_BY_CHUNKS
+from refssm.mamba3 import MAMBA3_SISO_RECURRENCE
 from refssm.scan.linear import LINEAR
 from refssm.selective_scan.mamba import MAMBA
 from refssm.selective_scan.selective import SELECTIVE
@@ -56,6 +58,7 @@ RECURRENCES = (
     MINIMAL_GATED,
     XLSTM,
     XLSTM_CHUNKED,
+    MAMBA3_SISO_RECURRENCE,
 )
 _SCANS = ("linear_scan", "linear_scan_from", "linear_scan_packed")
 _VARYING = ("diagonal_ssm_varying", "diagonal_ssm_varying_stateful")
@@ -122,6 +125,7 @@ def _whole_rows(way: Way) -> dict[str, Form]:
         **{f"rwkv6_chunked{of}": _without_chunk(form) for of, form in first.items()},
         **_of_units(way),
         **{f"mamba2_scan{of}": form for of, form in _of_states(Mamba2Scans(way)).items()},
+        **{f"mamba3_siso{of}": form for of, form in _of_states(TurnedSums(way)).items()},
         **{f"mlstm{of}": form for of, form in gated.items()},
         **{f"mlstm_chunked{of}": form for of, form in gated.items()},
         "short_convolution": _form(Transformed(), "plain"),

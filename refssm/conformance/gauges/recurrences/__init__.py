@@ -1,3 +1,3 @@
-"""Error rules of recurrences: oscillators, and states in a scale of their own."""
+"""Error rules of recurrences: oscillators, states in a scale of their own, and angles."""
 
-from refssm.conformance.gauges.recurrences import linoss, scales  # noqa: F401  # registers them
+from refssm.conformance.gauges.recurrences import linoss, scales, turns  # noqa: F401  # registers

@@ -1,0 +1,3 @@
+"""Oracles for refssm.mamba3."""
+
+from refssm.oracle.mamba3.siso import *
