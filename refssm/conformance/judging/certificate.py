@@ -89,7 +89,7 @@ def adjoint_slip(op: Operator, vjp, case: Case) -> float:
 
 
 def _along(g, direction):
-    """The moduli of `direction` with the signs (phases) of g, as it is where g is 0 or no number."""
+    """The moduli of `direction` with the signs (phases) of g, itself where g is 0 or no number."""
     with np.errstate(all="ignore"):
         turned = np.abs(direction) * g / np.abs(g)
     return np.where(np.isfinite(turned), turned, direction)
