@@ -222,7 +222,7 @@ class Attention:
         Σ|S||G| + |s||h|; y/d, the derivative by d; the least m of any program; and how many terms
         are added.
         """
-        (_, m, m_last), given, start = self._given(arguments, state, resets)
+        (_, m, _), given, start = self._given(arguments, state, resets)
         read, *_ = self._run(given, start, resets)
         num, a = read[..., :-1], read[..., -1]
         dnum, da, _ = _read_vjp(cotangents[0], num, a, m, 0)
