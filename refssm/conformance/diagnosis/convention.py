@@ -5,7 +5,8 @@ function. The adapters of `refssm.adapters` are tried alone, then several togeth
 adapter can say, since its arrays have other types or shapes, is tried by calling the function in
 another way. For each of them cases are drawn anew, in its own parameters, and the function is
 judged; the first case excludes nearly all. A convention is told only if the function is right at
-every case, and if it is the only one.
+every case, and if it is the only one; that q is divided by √n or that k is are one here, unless the
+function returns states.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ SMALL = (3, 2, 2, 2)  # sizes of a first case
 ENOUGH = 5  # cases that must have been judged
 NORMS = (1e-6, 1e-5, 1e-8, 1e-12, 1e-24)  # ε below the roots of published code; 1e-24: max(‖k‖, ε)
 Convention = tuple[Adapter, ...]
+SCALED_KEYS = "; scaled('k') in place of scaled('q') is right as well, outputs do not show which"
 
 
 class Turn(NamedTuple):
@@ -193,9 +195,16 @@ def right_convention(
             count = _right_cases(check, candidate, convention, seed)
         if count:
             right.append((convention, count))
-        if len(right) > 1:
+        if len({_but_for_scaled_keys(one) for one, _ in right}) > 1:
             return ""
-    return _told(*right[0]) if right else ""
+    return _told(*right[0]) + SCALED_KEYS * (len(right) > 1) if right else ""
+
+
+def _but_for_scaled_keys(convention: Convention | Turn) -> Convention | Turn:
+    """The convention with `q` in place of `k` as what is divided by √n: only states show which."""
+    if isinstance(convention, Turn):
+        return convention
+    return tuple(scaled("q") if adapter == scaled("k") else adapter for adapter in convention)
 
 
 def _differences(convention: Convention | Turn) -> int:

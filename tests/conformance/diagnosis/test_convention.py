@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from judging import without_clock
 
-from refssm import mamba2_step
+from refssm import mamba2_step, mlstm, mlstm_stateful
 from refssm._declaration.adapted import adapted
 from refssm.adapters import (
     base_2,
@@ -225,6 +226,36 @@ def _at_the_first_case(check, candidate, adapters, seed):
 def test_two_right_conventions_are_one_too_many(monkeypatch):
     monkeypatch.setattr(convention, "_right_cases", lambda *_: 5)
     assert refused("gated_delta_rule", in_base_2).convention == ""
+
+
+def raw(log_f):
+    """What mLSTM's public code does with its forget gates."""
+    return -np.logaddexp(0, -log_f)
+
+
+@pytest.mark.long
+def test_scaled_queries_and_scaled_keys_are_one_convention_where_no_output_shows_which(monkeypatch):
+    without_clock(monkeypatch)
+
+    def as_published(q, k, v, i, log_f, *, eps):
+        return mlstm(over_root(q), k, v, i, raw(log_f), eps=eps)
+
+    failed = refused("mlstm", as_published)
+    assert failed.convention.endswith(
+        "declare adapters=(log_sigmoid('log_f'), scaled('q')); scaled('k') in place of scaled('q') "
+        "is right as well, outputs do not show which"
+    )
+
+
+@pytest.mark.long
+def test_states_show_that_keys_are_scaled_and_not_queries(monkeypatch):
+    without_clock(monkeypatch)
+
+    def as_published(q, k, v, i, log_f, S, s, m, *, eps):
+        return mlstm_stateful(q, over_root(k), v, i, raw(log_f), S, s, m, eps=eps)
+
+    failed = refused("mlstm_stateful", as_published)
+    assert failed.convention.endswith("adapters=(log_sigmoid('log_f'), scaled('k'))")
 
 
 def test_each_convention_fits_its_operator_and_has_words():
