@@ -32,13 +32,14 @@ stability wants another draw (`comparing/inputs.py`).
 - With the variable `FLA_CI_ENV`, fla's comparison only warns below a ratio of 0.01 or an error of
   0.3. It is run here without it.
 - Cells of checks that did not change were kept when a check was added, with their seconds. Those of
-  the operators by chunks, of `mamba2_scan` and of GPU MODE come from a machine that was not idle.
+  GPU MODE, of the three operators of gated linear attention and of the stages of a chunk were
+  recorded later, on a machine that was not idle.
 - Seconds are medians of processor time: reference, program and comparison. For the judge they are
   those of one program in forty, whole runs with nothing kept from earlier ones, without the start
   of Python. A wrong kernel takes less, because its run ends at the first failure. All are NumPy
   programs, so only ratios mean something.
 
-Run it again with `PYTHONPATH=tests python -m selftest.compare --record`, about 15 minutes on one
+Run it again with `PYTHONPATH=tests python -m selftest.compare --record`, about 30 minutes on one
 core, or for some operators with `--only linear_scan,ssd`; `--only apart` runs the bugs of public
 reports, `--only task` those of public tasks, and `--checks "GPU MODE"` one check only, with the
 cells of the others as they are. Draws are seeded. Every verdict is in [compare.csv](compare.csv).
