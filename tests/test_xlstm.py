@@ -6,7 +6,7 @@ import pytest
 
 import refssm
 from refssm._declaration.arguments import several
-from refssm.conformance.cases.scaled import with_excess, comparable
+from refssm.conformance.cases.scaled import comparable, with_excess
 from refssm.conformance.diagnosis.convention import conventions
 from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.conformance.judging.grading import judge
