@@ -91,8 +91,8 @@ def test_each_contract_has_words_and_sizes(contract):
         "solved_by_lapack": "GRAMIANS SOLVE",
         "judges_gradients_in_double": "TRACED SCALED TURNED CHAIN NORM COLUMNS TRIANGULAR SINGULAR "
         "GRAMIANS FFT SPECTRUM EXPM INVARIANTS",
-        "scales_exactly": "TRACED SCALED TURNED CHAIN NORM COLUMNS TRIANGULAR SINGULAR GRAMIANS FFT "
-        "SOLVE INVARIANTS",
+        "scales_exactly": "TRACED SCALED TURNED CHAIN NORM COLUMNS TRIANGULAR SINGULAR GRAMIANS "
+        "FFT SOLVE INVARIANTS",
         "nan_may_spread": "TRIANGULAR SOLVE EXPM",
         "may_raise_if_singular": "COLUMNS SOLVE",
     }.items(),
