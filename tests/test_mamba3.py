@@ -225,8 +225,10 @@ def test_angles_within_a_turn_err_by_their_number_and_plain_sums_by_its_square()
 
 def test_a_plain_sum_without_digits_excuses_no_short_chunk():
     errors = errors_of(plain_angles, 4096)
-    # 16 · 3 · 4096²/2 roundings are 24 radians; within chunks they are 3 · 256/2 a step
-    assert errors[-1] < 4096 * (3 * CHUNK / 2 + TURN + 3)
+    # 16 · 3 · 4096²/2 roundings are 24 radians; within chunks they are 3 · 257/2 a step, from a
+    # start within a turn, and at the end of each twice its sum of at most 3 · 256 + 2π
+    of_ends = 2 * (3 * CHUNK + TURN) / CHUNK
+    assert errors[-1] < 4096 * (3 * (CHUNK + 1) / 2 + TURN + of_ends)
     assert 16 * 2.0**-24 * errors[-1] < 2
 
 
