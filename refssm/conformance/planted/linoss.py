@@ -101,6 +101,8 @@ OF_IMEX = [
         *np.moveaxis(explicit(A, dt)[..., :3, :], -2, 0), 1 + 0 * dt * A, dt, dt * dt)),
     ("sign_of_square", "1 + dt² A for 1 − dt² A", lambda A, dt: rows_of_each(
         *np.moveaxis(explicit(A, dt)[..., :3, :], -2, 0), 1 + dt * dt * A, dt, dt * dt)),
+    ("stability_limited", "dt² A limited to 3.99", lambda A, dt: explicit(
+        np.minimum(A, np.asarray(3.99, A.dtype) / np.maximum(dt * dt, 1e-12)).astype(A.dtype), dt)),
 ]  # fmt: skip
 
 
