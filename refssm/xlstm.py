@@ -252,7 +252,8 @@ class Attention:
         if state is None:
             return (before, after, last), given, None
         start = beside(S, s)
-        return (before, after, last), given, with_batch(start, 2, last.shape)
+        batch = np.broadcast_shapes(start.shape[:-2], last.shape)
+        return (before, after, last), given, with_batch(start, 2, batch)
 
 
 def shared(left, of_eps, below, resets):

@@ -3,6 +3,7 @@ import pytest
 from calls import WITH_ARGUMENTS
 
 from refssm._numerics.balance import balanced
+from refssm._numerics.circle import summed_angles, within_turn
 from refssm._numerics.elimination import response
 from refssm._numerics.elimination import solved as eliminated
 from refssm._numerics.expm import expm, expm_derivative
@@ -22,6 +23,7 @@ from refssm._numerics.triangular import unit_lower_inverse
 from refssm.activations import clip_vjp, sigmoid
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges.contracts import bounds
+from refssm.conformance.gauges.cumulated.mamba3 import plain_angles
 from refssm.conformance.gauges.cumulated.sums import decayed_sums, prefix_sums, without_errors
 from refssm.conformance.gauges.gauge import gauges
 from refssm.conformance.gauges.tracked import FUNCTIONS, UFUNCS, Tracked, lifted, tracing
@@ -211,6 +213,7 @@ def test_every_structural_function_is_tested_here():
     chained |= {clip_vjp}  # tests/test_ssd_mamba2.py
     chained |= {unit_lower_inverse}  # test_triangular.py
     chained |= {as_scale, in_units, as_excess, swung}  # test_tracked_recurrences.py
+    chained |= {within_turn, summed_angles, plain_angles}  # there too
     chained |= {larger_vjp, as_remains, parted}  # tests/test_xlstm.py
     known = {*MOVES, *chained, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
     known |= {*spectra, *circle, *stages, *values, *systems, *sums}

@@ -1,4 +1,4 @@
-"""Error rules of a state in units of e^m, and of oscillators."""
+"""Error rules of a state in units of e^m, of oscillators, and of angles on the circle."""
 
 # pyright: reportAttributeAccessIssue=false
 # (tracked arrays come back where tracked arrays go in, which pyright cannot see)
@@ -6,7 +6,9 @@
 import numpy as np
 import pytest
 
+from refssm._numerics.circle import summed_angles, within_turn
 from refssm._numerics.scales import as_excess, as_scale, in_units
+from refssm.conformance.gauges.cumulated.mamba3 import plain_angles
 from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.conformance.standard import C
 from refssm.linoss import swung
@@ -73,3 +75,44 @@ def test_what_a_reset_ends_has_no_error_after_it():
         x = swung(with_errors(M, 0), with_errors(F, 0), x0_off, resets)
     assert (x.errors[:6] > 1e5).all()
     assert (x.errors[6:] < 100).all()
+
+
+def on_the_circle(angles, others):
+    """How far angles are apart, whole turns aside."""
+    return np.abs((angles - others + np.pi) % (2 * np.pi) - np.pi)
+
+
+def test_single_precision_stays_within_the_bound_of_an_angle_within_a_turn():
+    x = np.random.default_rng(5).uniform(-50, 50, 200).astype(np.float32)
+    with tracing(U, 0.0):
+        exact = within_turn(with_errors(x, 0))
+    error = on_the_circle(within_turn(x).astype(float), x.astype(float))
+    bound = U * (exact.errors[..., 0] + np.abs(exact.value))
+    assert (error <= C * bound).all()
+    assert (C * bound < 1e-3).all()
+
+
+@pytest.mark.parametrize("begins", [(), (40,)])
+def test_single_precision_stays_within_the_bound_of_summed_angles(begins):
+    rng = np.random.default_rng(6)
+    moves, first = (rng.uniform(-3, 3, s).astype(np.float32) for s in ((100, 4), 4))
+    resets = np.isin(np.arange(100), begins)
+    with tracing(U, 0.0):
+        exact = summed_angles(with_errors(moves, 0), with_errors(first, 0), resets)
+    error = on_the_circle(summed_angles(moves, first, resets).astype(float), exact.value)
+    bound = C * U * (exact.errors[..., 0] + np.abs(exact.value))
+    assert (error <= bound).all()
+    assert (bound < 0.02).all()
+    if begins:  # what was added before is no longer there
+        assert (bound[40:50] < bound[39]).all()
+
+
+def test_sums_of_angles_without_reduction_have_the_errors_of_their_sizes():
+    moves = np.full((100, 1), np.float32(3))
+    with tracing(U, 0.0):
+        within = summed_angles(with_errors(moves, 0), with_errors([0.0], 0), np.zeros(100, bool))
+        plain = plain_angles(with_errors(moves, 0), with_errors([0.0], 0), np.zeros(100, bool))
+    assert plain.errors[-1, 0, 0] > within.errors[-1, 0, 0]
+    plainly = np.cumsum(moves, axis=0).astype(float)
+    error = on_the_circle(plainly, 3.0 * np.arange(1, 101)[:, None])
+    assert (error <= C * U * (plain.errors[..., 0] + np.abs(plain.value))).all()
