@@ -43,7 +43,7 @@ _STATES = Kernel(
     "low_rank_states",
     instances((*REALS, *HALVES)),
     32 * COLUMNS,
-    registers=96,
+    registers=112,
     bound="latency",
 )
 _COTANGENTS = Kernel(
