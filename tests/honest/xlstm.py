@@ -58,7 +58,8 @@ def as_attention(g):
     D = _logarithms(g)
     carried = _of_start(g)  # log of the weight of the first state
     most = np.maximum(D.max(-1), carried)
-    weights = np.exp(D - most[..., None]) * (g.q @ np.swapaxes(g.k, -1, -2))
+    pairs = g.q @ np.swapaxes(g.k, -1, -2)  # of a later key, too: 0·NaN would be NaN
+    weights = np.where(np.isneginf(D), 0, np.exp(D - most[..., None]) * pairs)
     first = np.exp(carried - most)[..., None]
     num = _weighed(weights, g.v, D) + first * (g.q @ g.S0)
     a = weights.sum(-1) + first[..., 0] * (g.q @ g.s0[..., None])[..., 0]
