@@ -9,6 +9,8 @@ is A Δ. A state has four parts: the angles φ, S, the last turned keys and the 
 step, as in decoding; the other forms follow from it.
 """
 
+from functools import partial
+
 import numpy as np
 
 from refssm._declaration.contract import TURNED
@@ -121,20 +123,28 @@ def mamba3_siso_step_vjp(
     return unbroadcast_each(gradients, given)
 
 
+PARTS = (1, 2, 1, 1)  # core axes of each part of the state
+
+
 class BeforeInput:
     """The recurrence as linear attention over what it has before its own input.
 
     U_t = α_t (U_{t-1} + (λ_{t-1} Δ_{t-1} + (1 − λ_t) Δ_t) k'_{t-1} v_{t-1}ᵀ) has no input of step
     t: it is gated linear attention with the keys and the values of the step before. Then y_t is
     U_tᵀ q'_t + λ_t Δ_t (q'_t·k'_t) v_t, and S_t is U_t + λ_t Δ_t k'_t v_tᵀ. A first state S_0 is
-    U_0: its own input is in it.
+    U_0: its own input is in it. With leading axes `batch`, all arguments get them: gradients are
+    summed over those that an argument lacks once, at the end.
     """
 
-    def __init__(self, arguments, state, resets, *, attention=SWEEP, angles=summed_angles):
-        self.attention = attention
+    def __init__(
+        self, arguments, state, resets, *, batch=(), attention=SWEEP, angles=summed_angles
+    ):
+        self.attention, self.primals = attention, arguments
+        arguments = [*map(partial(_over, batch), arguments, (2, 2, 2, 1, 1, 1, 2))]
         self.arguments = q, k, v, log_g, dt, trap, rates = arguments
         self.begins = no_resets(q.shape[-2]) if resets is None else resets != 0
-        self.state = phase, self.S, key, value = state or _at_rest(k, v, rates)
+        self.first = state or _at_rest(k, v, rates)
+        self.state = phase, self.S, key, value = [*map(partial(_over, batch), self.first, PARTS)]
         self.t, self.share = np.tanh(rates), sigmoid(trap)
         self.rate = pi_as(rates) * self.t
         self.phase = angles(self.rate * dt[..., None], phase, self.begins)
@@ -164,15 +174,15 @@ class BeforeInput:
     def back_from(self, dy, *last):
         """`back`, also without cotangents of a last state."""
         if not last:
-            cores = (x.shape[x.ndim - r :] for x, r in zip(self.state, (1, 2, 1, 1), strict=True))
+            cores = (x.shape[x.ndim - r :] for x, r in zip(self.state, PARTS, strict=True))
             last = [np.zeros_like(dy, shape=(*dy.shape[:-2], *core)) for core in cores]
         return self.back(dy, *last)
 
     def back(self, dy, dphase, dS, dkey, dvalue):
         """Gradients for the arguments and the state."""
         if not dy.shape[-2]:
-            zeros = [np.zeros_like(x) for x in self.arguments]
-            return *zeros, *unbroadcast_each((dphase, dS, dkey, dvalue), self.state)
+            zeros = [np.zeros_like(x) for x in self.primals]
+            return *zeros, *unbroadcast_each((dphase, dS, dkey, dvalue), self.first)
         _, _, v, _, dt, *_ = self.arguments
         dq, dwrites, dvalues, dlog_g, dS0 = self.attention.back(
             (dy, dS), self.given, self.S, self.begins
@@ -199,8 +209,8 @@ class BeforeInput:
             self.share * (1 - self.share) * dt * (dnow - dlate),
             pi_as(dt) * ((1 - self.t) * (1 + self.t)) * dt[..., None] * dphases,
         )
-        first = unbroadcast_each((dphase0, dS0, dkey0, dvalue0), self.state)
-        return *unbroadcast_each(gradients, self.arguments), *first
+        first = unbroadcast_each((dphase0, dS0, dkey0, dvalue0), self.first)
+        return *unbroadcast_each(gradients, self.primals), *first
 
     def _carried(self, moments, dphase):
         """The cotangents of the angles, each of all steps from its own on; and of the first."""
@@ -210,6 +220,11 @@ class BeforeInput:
             found.insert(0, dphase)
             dphase = kept(dphase, self.begins, t)
         return np.stack(found, axis=-2), dphase
+
+
+def _over(batch, x, core: int):
+    """x with these leading axes, if there are any."""
+    return with_batch(x, core, batch) if batch else x
 
 
 def _at_rest(k, v, angles):
@@ -244,7 +259,8 @@ def _run(arguments, state, resets):
 
 def _back(cotangents, arguments, state, resets):
     """Gradients for the arguments and the state."""
-    return BeforeInput(arguments, state, resets).back_from(*cotangents)
+    batch = cotangents[0].shape[:-2]
+    return BeforeInput(arguments, state, resets, batch=batch).back_from(*cotangents)
 
 
 MAMBA3_SISO_RECURRENCE = Recurrence(

@@ -131,7 +131,8 @@ def _run(arguments, state, resets):
     S = S + given.now[..., -1, None, None] * key[..., :, None] * value[..., None, :]
     last = ((given.phase[..., -1, :], 1), (S, 2), (key, 1), (value, 1))
     batch = y.shape[:-2]
-    return y, *(xp.broadcast_to(x, (*batch, *x.shape[x.ndim - r :])) for x, r in last)
+    # a copy: the last value is a row of `v`
+    return y, *(xp.broadcast_to(x, (*batch, *x.shape[x.ndim - r :])) + 0 for x, r in last)
 
 
 def _no_steps(arguments, state, resets):
@@ -155,7 +156,7 @@ def _back(cotangents, arguments, state, resets):
     if not dy.shape[-2]:
         zeros = [xp.zeros(x.shape, dtype=x.dtype) for x in arguments]
         return *zeros, *(unbroadcast_and_round(dlast, state) if state else ())
-    given = OneStepLate(arguments, state, resets)
+    given = OneStepLate(*_whole(arguments, state, dy.shape[:-2]), resets)
     dphase, dS, dkey, dvalue = dlast or [xp.zeros_like(x) for x in given.first]
     key, value, last = given.turned_k[..., -1, :], given.v[..., -1, :], given.now[..., -1, None]
     found = attention_back(dy, dS if dlast else None, given.told)
@@ -173,6 +174,17 @@ def _back(cotangents, arguments, state, resets):
     gradients = _of_arguments(given, found, dk, dv, dy, own, dnow, dlate, dphases)
     first = [dphase0, found["S0"], dkey0, dvalue0] if state else []
     return unbroadcast_and_round([*gradients, *first], primals)
+
+
+def _whole(arguments, state, batch):
+    """All with the leading axes of the result, so that each gradient is summed once."""
+    ranks = (2, 2, 2, 1, 1, 1, 2, 1, 2, 1, 1)
+    given = (*arguments, *(state or ()))
+    xp = namespace(given[0])
+    pairs = zip(given, ranks[: len(given)], strict=True)
+    wide = [xp.broadcast_to(x, (*batch, *x.shape[x.ndim - rank :])) for x, rank in pairs]
+    count = len(arguments)
+    return wide[:count], wide[count:] if state else state
 
 
 def _of_arguments(given, found, dk, dv, dy, own, dnow, dlate, dphases):

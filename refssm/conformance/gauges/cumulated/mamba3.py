@@ -116,21 +116,20 @@ class TurnedSums:
         return self._of(arguments, None, None).run()[0]
 
     def whole_vjp(self, dy, *arguments):
-        return self._of(arguments, None, None).back_from(dy)[:7]
+        return self._of(arguments, None, None, dy.shape[:-2]).back_from(dy)[:7]
 
     def stateful(self, *args):
         return self._of(args[:7], args[7:], None).run()
 
     def stateful_vjp(self, *args):
-        return self._of(args[5:12], args[12:], None).back(*args[:5])
+        return self._of(args[5:12], args[12:], None, args[0].shape[:-2]).back(*args[:5])
 
     def packed(self, *args):
         return self._of(args[:-1], None, args[-1]).run()[0]
 
     def packed_vjp(self, dy, *args):
-        return *self._of(args[:-1], None, args[-1]).back_from(dy)[:7], None
+        return *self._of(args[:-1], None, args[-1], dy.shape[:-2]).back_from(dy)[:7], None
 
-    def _of(self, arguments, state, resets) -> BeforeInput:
-        return BeforeInput(
-            arguments, state, resets, attention=SummedAttention(self.way), angles=plain_angles
-        )
+    def _of(self, arguments, state, resets, batch=()) -> BeforeInput:
+        how = {"attention": SummedAttention(self.way), "angles": plain_angles}
+        return BeforeInput(arguments, state, resets, batch=batch, **how)
