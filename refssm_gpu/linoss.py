@@ -95,7 +95,9 @@ class _DoubledOscillators:
         xp = namespace(u)
         z, y, v, rows, start, begins = self._states(arguments, x0, resets)
         d_y = _mapped(adjoint(C), cotangents[0])
-        d_y = xp.astype(xp.broadcast_to(d_y, z.shape), xp.result_type(d_y, z), copy=False)
+        batch = np.broadcast_shapes(d_y.shape[:-2], z.shape[:-2])  # C may have axes of its own
+        d_y = xp.broadcast_to(d_y, (*batch, *z.shape[-2:]))
+        d_y = xp.astype(d_y, xp.result_type(d_y, z), copy=False)
         of_z, of_y, dx0 = self._cotangents(d_y, cotangents[1:], rows, start, begins)
         before = _before(z, y, start, begins)
         pairs = [(g, x) for g in (of_z, of_y) for x in before] + [(of_z, v), (of_y, v)]
