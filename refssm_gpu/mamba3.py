@@ -24,21 +24,26 @@ def _within_turn(x: Array) -> Array:
     return x - TURN * namespace(x).floor(x / TURN)
 
 
+def _nearest(x: Array) -> Array:
+    """From −π to π: a small move back stays small, and has its digits."""
+    return x - TURN * namespace(x).round(x / TURN)
+
+
 def _summed(moves: Array, first: Array, begins: Array) -> Array:
     """The angle after each step, by doubling; from 0 where a sequence begins."""
     xp, l = namespace(moves), moves.shape[-2]
     batch = np.broadcast_shapes(moves.shape[:-2], first.shape[:-1], begins.shape[:-1])
-    total = _within_turn(xp.broadcast_to(moves, (*batch, *moves.shape[-2:])))
+    total = _nearest(xp.broadcast_to(moves, (*batch, *moves.shape[-2:])))
     begun, reach = xp.broadcast_to(begins, (*batch, l)), 1
     while reach < l:
         old, new = slice(None, -reach), slice(reach, None)
         own = begun[..., new]
-        both = _within_turn(total[..., old, :] + total[..., new, :])
+        both = _nearest(total[..., old, :] + total[..., new, :])
         joined = xp.where(own[..., None], total[..., new, :], both)
         total = xp.concat([total[..., :reach, :], joined], axis=-2)
         begun = xp.concat([begun[..., :reach], own | begun[..., old]], axis=-1)
         reach *= 2
-    return xp.where(begun[..., None], total, _within_turn(total + first[..., None, :]))
+    return _within_turn(xp.where(begun[..., None], total, total + first[..., None, :]))
 
 
 def _turned(x: Array, c: Array, s: Array) -> Array:
