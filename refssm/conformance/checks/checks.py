@@ -115,7 +115,8 @@ class Check:
             return ""
         known = [preset.name for preset in presets_of(self.op)]
         if name in known:
-            return f"no case of preset {name} in {self.dtype}, or in the ranges of --where"
+            where = ", or in the ranges of --where" if between else ""
+            return f"no case of preset {name} in {self.dtype}{where}"
         return f"no preset {name}: its presets are {', '.join(known) or 'none'}"
 
     def judging(self, candidate: Candidate) -> Callable[[Case], Verdict]:
