@@ -47,8 +47,11 @@ def test_checks_that_draw_no_presets_are_skipped_and_say_why(capfd):
     [
         (["--preset", "legs64"], "unknown preset 'legs64': did you mean legs-64?"),
         (["--preset", "legs-64"], "no preset legs-64: its presets are lru-16, lru-64, s5-64"),
-        (["--preset", "lru-16", "--dtype", "float32"], "no case of preset lru-16 in float32"),
-        (["--preset", "lru-16", "--where", "n=3..5", "--dtype", "complex64"], "no case of preset"),
+        (["--preset", "lru-16", "--dtype", "float32"], "no case of preset lru-16 in float32\n"),
+        (
+            ["--preset", "lru-16", "--where", "n=3..5", "--dtype", "complex64"],
+            "no case of preset lru-16 in the ranges of --where\n",
+        ),
     ],
 )
 def test_a_preset_that_cannot_be_drawn_is_one_sentence(capfd, arguments, sentence):

@@ -111,12 +111,13 @@ class Check:
         """Why the check draws no cases of the preset `name`, or ""."""
         if self.of_presets is None:
             return "--preset draws cases of values and gradients only"
-        if self.of_presets.samplers(self.op, self.dtype, name, between=between)[0] is not None:
+        of_preset = partial(self.of_presets.samplers, self.op, self.dtype, name)
+        if of_preset(between=between)[0] is not None:
             return ""
         known = [preset.name for preset in presets_of(self.op)]
         if name in known:
-            where = ", or in the ranges of --where" if between else ""
-            return f"no case of preset {name} in {self.dtype}{where}"
+            of = self.dtype if of_preset()[0] is None else "the ranges of --where"
+            return f"no case of preset {name} in {of}"
         return f"no preset {name}: its presets are {', '.join(known) or 'none'}"
 
     def judging(self, candidate: Candidate) -> Callable[[Case], Verdict]:
