@@ -10,6 +10,7 @@ step, as in decoding; the other forms follow from it.
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -137,7 +138,7 @@ class BeforeInput:
     """
 
     def __init__(
-        self, arguments, state, resets, *, batch=(), attention=SWEEP, angles=summed_angles
+        self, arguments, state, resets, *, batch=(), attention: Any = SWEEP, angles=summed_angles
     ):
         self.attention, self.primals = attention, arguments
         arguments = [*map(partial(_over, batch), arguments, (2, 2, 2, 1, 1, 1, 2))]

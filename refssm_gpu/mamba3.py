@@ -142,14 +142,15 @@ def _run(arguments, state, resets):
 
 def _no_steps(arguments, state, resets):
     """No outputs, and the first state."""
-    xp, kind = namespace(*arguments), common(*arguments, *(state or ()))
+    first: tuple = state or ()
+    xp, kind = namespace(arguments[0]), common(*arguments, *first)
     batch = np.broadcast_shapes(
         *(x.shape[: x.ndim - r] for x, r in zip(arguments, (2, 2, 2, 1, 1, 1, 2), strict=True)),
-        *(x.shape[: x.ndim - r] for x, r in zip(state or (), (1, 2, 1, 1), strict=False)),
+        *(x.shape[: x.ndim - r] for x, r in zip(first, (1, 2, 1, 1), strict=False)),
         () if resets is None else resets.shape[:-1],
     )
     y = xp.zeros((*batch, 0, arguments[2].shape[-1]), dtype=kind)
-    told = zip(state or (), (1, 2, 1, 1), strict=False)
+    told = zip(first, (1, 2, 1, 1), strict=False)
     parts = [xp.broadcast_to(x, (*batch, *x.shape[x.ndim - r :])) for x, r in told]
     return y, *(xp.astype(x, kind) for x in parts)
 

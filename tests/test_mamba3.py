@@ -119,7 +119,9 @@ def test_a_reset_is_a_new_start_without_the_last_key_and_angle(role):
 
 
 def test_the_forms_over_time_are_the_step_taken_many_times():
-    by_steps = MAMBA3_SISO_RECURRENCE.by_steps(*MAMBA3_SISO_RECURRENCE.step)
+    step = MAMBA3_SISO_RECURRENCE.step
+    assert step is not None
+    by_steps = MAMBA3_SISO_RECURRENCE.by_steps(*step)
     *arrays, phase, S, key, value = usual(7, (2,), l=20, state=True)
     state, rng = (phase, S, key, value), np.random.default_rng(8)
     for resets in (None, rng.random(20) < 0.3):

@@ -5,6 +5,7 @@ m is. Here e^i and e^{log_f} are as they are, which double precision holds; F is
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -59,18 +60,18 @@ class Mlstm:
         dnum = cotangents[0] / d[..., None]
         dd = -(dnum * num).sum(-1) / d
         dread = beside(dnum, larger_vjp(dd, a, np.ones(())))
-        family, unit = GatedLinear(self.way), np.exp(-as_scale(m_last))[..., None, None]
+        family: Any = GatedLinear(self.way)
+        left = 0 * m_last
         if state is None:
             of = family.whole_vjp if resets is None else family.packed_vjp
             found = of(dread, *given, *([] if resets is None else [resets]))
         else:
+            unit = np.exp(-as_scale(m_last))[..., None, None]
             dlast = in_units(beside(*cotangents[1:3]), m_last)
             found = family.stateful_vjp(dread, unit * dlast, *given, start)
+            left = as_excess(cotangents[3] - (dlast * (unit * last)).sum((-1, -2)))
         dq, dkeys, dv, dgates = found[:4]
         di, db = (dkeys * given[1]).sum(-1), dgates.sum(-1)
-        left = 0 * m_last
-        if state is not None:
-            left = as_excess(cotangents[3] - (dlast * (unit * last)).sum((-1, -2)))
         of_m = as_remains(0 * d, ATTENTION.sizes, cotangents, arguments, state, resets)
         left, of_b, of_i = shared(left, of_m, log_f + before < i, resets)
         db, di = db + unbroadcast(of_b, db), di + unbroadcast(of_i, di)
@@ -95,7 +96,7 @@ class Mlstm:
 
     def _linear(self, given, start, resets):
         """Sᵀ q at all steps, and the last state."""
-        family = GatedLinear(self.way)
+        family: Any = GatedLinear(self.way)
         if start is not None:
             return family.stateful(*given, start)
         if resets is not None:
