@@ -64,7 +64,10 @@ class Example:
                 arrays[name] = beside(arrays[domain.meets], arrays[name], rng)
             if domain.follows:
                 arrays[name] = following(
-                    arrays[domain.follows], arrays[name], number_type(self.dtype)
+                    arrays[domain.follows],
+                    arrays[name],
+                    number_type(self.dtype),
+                    entry_by_entry=domain.entry_by_entry,
                 )
             if domain.kind == "offsets":
                 arrays[name] = np.rint(arrays[name] * self.length).astype(np.int64)

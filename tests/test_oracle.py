@@ -123,7 +123,7 @@ def test_derivatives_of_cauchy_sums_are_the_exact_rational_numbers_rounded_once(
 def test_derivatives_do_not_depend_on_the_units_of_an_argument():
     a, b, x0 = numbers((3, 1), (3, 1), (1,))
     tangents = numbers((3, 1), (3, 1), (1,), seed=2)
-    for unit in (1.0, 2.0**-60, 2.0**60):  # 1e-30 of a unit below 1e-60 would vanish in 100 digits
+    for unit in (1.0, 2.0**-60, 2.0**60):  # of a wrong unit a step would vanish
         exact = [exactly(x.tolist()) for x in (a, unit * b, x0, *tangents)]
         (dx,) = oracle.derivative(LINEAR_SCAN_FROM, (a, unit * b, x0), tangents)
         assert nearest(dx, scan_tangent(*exact))
