@@ -17,6 +17,7 @@ from refssm.jit.scan import diagonal_ssm_vjp, linear_scan
 from refssm.scan import LINEAR_SCAN
 
 LENGTH = 16384
+LENGTH_OF_MATRICES = 4096  # where the reference takes each step by itself, with a state of matrices
 CASES = 2  # the first one is simple, the second one random
 LONG = [
     op
@@ -25,9 +26,16 @@ LONG = [
 ]
 
 
+def length_of(op):
+    """The length at which it is judged."""
+    family = op.reference.__module__.split(".")[1]
+    by_steps = family in ("linear_attention", "xlstm", "mamba3")
+    return LENGTH_OF_MATRICES if by_steps else LENGTH
+
+
 def judged(op, implementation, types):
     """The judge's results on values and gradients at this length only."""
-    limits = (f"l={LENGTH}..{LENGTH}",)
+    limits = (f"l={length_of(op)}..{length_of(op)}",)
     settings = Settings(
         cases=CASES, types=types, only_checks=("value", "gradient"), where=parse(limits, (op,)),
         limits=limits, folder=None, shrink=False, hints=False,

@@ -1,6 +1,7 @@
 """Every operator's reference with damaged outputs: the judge refuses it, and never fails itself.
 
-A run takes one damage for each operator; 24 runs with 24 rotations take each damage for each.
+A run takes one damage for each operator, in one type: 24 runs with 24 rotations take each damage
+for each, and the types of neighbours differ.
 """
 
 from dataclasses import replace
@@ -13,7 +14,7 @@ from refssm._declaration.arguments import several
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import InProcess
-from refssm.conformance.checks.checks import types_of
+from refssm.conformance.checks.checks import PROFILES, default_types, types_of
 from refssm.conformance.report import lines, records
 from refssm.conformance.running.own_faults import DEBUG
 from refssm.conformance.running.session import results_of
@@ -67,6 +68,10 @@ DAMAGES = {
 NAMES = [*DAMAGES]
 # in the twenty-four runs each operator has each damage; neighbours have different ones
 TURN = {op.name: NAMES[(i + ROTATION) % len(NAMES)] for i, op in enumerate(OPERATORS)}
+TYPE = {
+    op.name: default_types(op, PROFILES["default"])[(i // len(NAMES) + ROTATION) % 2 - 2 :][:1]
+    for i, op in enumerate(OPERATORS)
+}
 
 
 def damaged(op, function, damage):
@@ -95,7 +100,7 @@ def test_the_judge_has_a_verdict_on_each_damaged_reference(name, monkeypatch):
     op = next(op for op in OPERATORS if op.name == name)
     damage = DAMAGES[TURN[name]]
     found = Found(op, damaged(op, op.reference, damage), gradients(op, damage))
-    asked = Settings(cases=2, diagnose=True, evidence=True, folder=None)
+    asked = Settings(cases=2, types=TYPE[name], diagnose=True, evidence=True, folder=None)
     results = list(results_of(Session(InProcess([found]), "here", asked)))
     assert results
     for result in results:
