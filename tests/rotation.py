@@ -16,10 +16,9 @@ import sys
 from pathlib import Path
 
 TURNS = 24
-TWELFTHS = 12  # of lists, in the short run
+TWELFTHS = 12  # of lists, kinds of planted bugs and honest programs, in the short run
 OUTSIDE_TURNS = 3  # for what takes a compiler, a browser or another program
 LISTED = 6  # a test function with more items is a list: the short run takes a twelfth of them
-EIGHTHS = 8  # the short run takes an eighth of the kinds of planted bugs, and of honest programs
 SEEDS = 5  # of honest programs; `make soak` takes 1000
 ROOT = Path(__file__).parents[1]
 
@@ -65,9 +64,9 @@ def _turned(names: list[str]) -> list[str]:
 
 
 def one_of_each_kind(bugs) -> set[str]:
-    """Names of planted bugs: an eighth of the kinds, each in the first operator that has it.
+    """Names of planted bugs: a twelfth of the kinds, each in the first operator that has it.
 
-    A kind is a family and what is wrong; the next seven rotations have the others. Each goes
+    A kind is a family and what is wrong; the next eleven rotations have the others. Each goes
     through a family in another order.
     """
     from refssm.catalog import OPERATORS  # `.ci/run` has no refssm yet
@@ -79,7 +78,7 @@ def one_of_each_kind(bugs) -> set[str]:
     place = {op: _turned(names).index(op) for names in members.values() for op in names}
     kinds = {}
     for bug in sorted(bugs, key=lambda bug: place[bug.op]):
-        if of_turn(f"{family[bug.op]} {bug.what}", EIGHTHS):
+        if of_turn(f"{family[bug.op]} {bug.what}"):
             kinds.setdefault((family[bug.op], bug.what), str(bug))
     return set(kinds.values())
 
@@ -108,8 +107,8 @@ def mark(items) -> None:
 def shares(bugs: int, distinct: int) -> str:
     """What the short run and a turn see of planted bugs and honest programs."""
     return (
-        f"short: {distinct} distinct planted bugs, an eighth of the kinds (of {bugs} bugs in all),"
-        " honest programs of an eighth of the operators"
+        f"short: {distinct} distinct planted bugs, a twelfth of the kinds (of {bugs} bugs in all),"
+        " honest programs of a twelfth of the operators"
         f" with seed {seed_of_turn()} of {SEEDS} seeds;"
         f" turn: 1/{TURNS} of the other {bugs - distinct} and of the other {SEEDS - 1} seeds"
     )

@@ -79,7 +79,7 @@ def test_the_group_that_xdist_adds_does_not_change_the_turn():
     assert alone.marks == grouped.marks
 
 
-def test_eight_rotations_have_each_distinct_planted_bug_once(monkeypatch):
+def test_twelve_rotations_have_each_distinct_planted_bug_once(monkeypatch):
     what = {str(bug): bug.what for bug in BUGS}
     chosen = []
     for number in range(rotation.TURNS):
@@ -87,12 +87,12 @@ def test_eight_rotations_have_each_distinct_planted_bug_once(monkeypatch):
         chosen.append(rotation.one_of_each_kind(BUGS))
     monkeypatch.setattr(rotation, "of_turn", lambda *_: True)
     distinct = len(rotation.one_of_each_kind(BUGS))
-    for first in range(rotation.TURNS - rotation.EIGHTHS + 1):
-        eight = chosen[first : first + rotation.EIGHTHS]
-        assert sum(map(len, eight)) == distinct
-        assert {what[name] for name in set().union(*eight)} == {*what.values()}
-    assert {abs(8 * len(a) / distinct - 1) < 0.2 for a in chosen} == {True}
-    assert len(set().union(*chosen)) > 1.5 * distinct  # other operators in other rotations
+    for first in range(rotation.TURNS - rotation.TWELFTHS + 1):
+        twelve = chosen[first : first + rotation.TWELFTHS]
+        assert sum(map(len, twelve)) == distinct
+        assert {what[name] for name in set().union(*twelve)} == {*what.values()}
+    assert {abs(12 * len(a) / distinct - 1) < 0.25 for a in chosen} == {True}
+    assert len(set().union(*chosen)) > 1.4 * distinct  # other operators in other rotations
 
 
 def test_a_kind_is_a_family_and_what_is_wrong(monkeypatch):
