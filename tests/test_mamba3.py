@@ -110,6 +110,21 @@ def test_any_length_is_right_and_none_gives_the_first_state(role, l):
 
 
 @each_role
+@pytest.mark.parametrize("of", range(11))
+def test_what_members_share_gets_the_sum_of_their_gradients_once(role, of):
+    op = MAMBA3_SISO_STATEFUL
+    arrays, rng = usual(9, l=9, state=True), np.random.default_rng(10)
+    arrays[of] = np.stack([arrays[of], 0.9 * arrays[of]])  # alone with an axis of members
+    members = [[*arrays[:of], x, *arrays[of + 1 :]] for x in arrays[of]]
+    dy = [rng.standard_normal(x.shape) for x in op.reference(*arrays)]
+    pulled = op.vjp(role)(*dy, *arrays)
+    each = [op.vjp(role)(*(x[i] for x in dy), *member) for i, member in enumerate(members)]
+    for i, (one, other, both) in enumerate(zip(*each, pulled, strict=True)):
+        wanted = np.stack([one, other]) if i == of else one + other
+        np.testing.assert_allclose(both, wanted, rtol=1e-11, atol=1e-11)
+
+
+@each_role
 def test_a_reset_is_a_new_start_without_the_last_key_and_angle(role):
     arrays = usual(6)
     packed = MAMBA3_SISO_PACKED.implementation(role)

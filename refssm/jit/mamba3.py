@@ -14,10 +14,11 @@ from refssm._numerics.broadcasting import unbroadcast_each, with_batch
 from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit.ssd.kernels import pulled_back, scan
-from refssm.mamba3 import MAMBA3_SISO_RECURRENCE
+from refssm.mamba3 import MAMBA3_SISO_RECURRENCE, PARTS
 from refssm.scan.blocks import no_resets
 
 KINDS = ("f4", "f8")
+RANKS = (2, 2, 2, 1, 1, 1, 2)  # core axes of each argument
 
 
 @gufunc("(l,n),(l),(n),(l)->(l,n),(n)", flag=3, kinds=KINDS)
@@ -124,13 +125,20 @@ def _run(arguments, state, resets):
     return y, *(with_batch(x, rank, y.shape[:-2]) for x, rank in parts)
 
 
+def _whole(arguments, state, batch):
+    """All with the leading axes of the result, so that each gradient is summed once."""
+    pairs = zip((*arguments, *(state or ())), (*RANKS, *PARTS), strict=False)
+    wide = [np.broadcast_to(x, (*batch, *x.shape[x.ndim - r :])) for x, r in pairs]
+    return wide[: len(RANKS)], wide[len(RANKS) :]
+
+
 def _back(cotangents, arguments, state, resets):
     """Gradients for the arguments and the state."""
-    given = TurnedDuality(arguments, state, resets)
     dy, *dlast = cotangents
     if not dy.shape[-2]:
         zeros = [np.zeros_like(x) for x in arguments]
         return *zeros, *(unbroadcast_each(dlast, state) if state else ())
+    given = TurnedDuality(*_whole(arguments, state, dy.shape[:-2]), resets)
     dphase, dS, dkey, dvalue = dlast or [np.zeros_like(x) for x in given.first]
     q, k, v, resets = given.q, given.k, given.v, given.resets
     key, value, last = given.turned[1][..., -1, :], v[..., -1, :], given.now[..., -1, None]

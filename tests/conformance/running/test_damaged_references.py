@@ -69,7 +69,7 @@ NAMES = [*DAMAGES]
 # in the twenty-four runs each operator has each damage; neighbours have different ones
 TURN = {op.name: NAMES[(i + ROTATION) % len(NAMES)] for i, op in enumerate(OPERATORS)}
 TYPE = {
-    op.name: default_types(op, PROFILES["default"])[(i // len(NAMES) + ROTATION) % 2 - 2 :][:1]
+    op.name: default_types(op, PROFILES["default"])[-1 - (i // len(NAMES) + ROTATION) % 2 :][0]
     for i, op in enumerate(OPERATORS)
 }
 
@@ -100,7 +100,7 @@ def test_the_judge_has_a_verdict_on_each_damaged_reference(name, monkeypatch):
     op = next(op for op in OPERATORS if op.name == name)
     damage = DAMAGES[TURN[name]]
     found = Found(op, damaged(op, op.reference, damage), gradients(op, damage))
-    asked = Settings(cases=2, types=TYPE[name], diagnose=True, evidence=True, folder=None)
+    asked = Settings(cases=2, types=(TYPE[name],), diagnose=True, evidence=True, folder=None)
     results = list(results_of(Session(InProcess([found]), "here", asked)))
     assert results
     for result in results:
