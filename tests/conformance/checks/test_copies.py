@@ -1,0 +1,79 @@
+"""The check `copies`: more members of a batch than any case has, with outputs and gradients."""
+
+import numpy as np
+import pytest
+from judging import judged
+
+import refssm
+from refssm import catalog
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.checks.checks import types_of
+from refssm.ssd import SSD_RECURRENT
+
+ssd, ssd_vjp = SSD_RECURRENT.reference, SSD_RECURRENT.bare_vjp
+
+
+def heads_lost(x, log_a, B, C):
+    """Its ninth head of a group and those after it read the first one."""
+    heads = x.shape[-3]
+    kept = np.arange(heads) % 8 if heads > 8 else np.arange(heads)
+    return ssd(x[..., kept, :, :], log_a[..., kept, :], B, C)
+
+
+def sum_ends(dy, x, log_a, B, C):
+    """The gradient of what heads share without those from the ninth on."""
+    dx, dlog_a, _, dC = ssd_vjp(dy, x, log_a, B, C)
+    first = dy.copy()
+    first[..., 8:, :, :] = 0
+    return dx, dlog_a, ssd_vjp(first, x, log_a, B, C)[2], dC
+
+
+def at_most_three(a, b):
+    if max(a.shape[0], b.shape[0]) > 3:
+        raise ValueError("three rows at most")
+    return refssm.linear_scan(a, b)
+
+
+def few(case):
+    """The case if it has at most three rows."""
+    return case if max(x.shape[0] for x in case.values() if x.ndim > 2) <= 3 else None
+
+
+def verdict(name, function, vjp=None, **settings):
+    (line,) = judged(name, function, "copies", vjp=vjp, types=("float32",), **settings)
+    return line
+
+
+def test_heads_that_read_others_from_the_ninth_on_are_refused_with_the_number_of_heads():
+    line = verdict("ssd_recurrent", heads_lost)
+    assert line.verdict == "wrong"
+    assert line.message.startswith("h=16: worst y[")
+
+
+def test_a_sum_over_heads_that_ends_after_eight_is_refused():
+    line = verdict("ssd_recurrent", ssd, vjp=sum_ends)
+    assert line.verdict == "wrong"
+    assert line.message.startswith("h=16: worst dB[")
+
+
+def test_no_other_check_sees_that_sum():
+    checks = ("value", "gradient", "batch", "group")
+    lines = judged("ssd_recurrent", ssd, *checks, vjp=sum_ends, types=("float32",))
+    assert {line.check: line.verdict for line in lines} == dict.fromkeys(checks, "pass")
+
+
+def test_a_function_for_few_members_says_so_by_only_or_fails():
+    line = verdict("linear_scan", at_most_three)
+    assert line.verdict == "error"
+    assert "three rows at most" in line.message
+    line = verdict("linear_scan", at_most_three, only=few)
+    assert line.verdict == "skipped"
+    assert line.message == "nothing could be judged"
+
+
+@pytest.mark.parametrize("name", [op.name for op in catalog.judged() if any(op.batch_axes)])
+def test_copies_of_a_references_members_are_right_with_their_gradients(name):
+    op = operator_named(name)
+    vjp = op.bare_vjp if op.differentiable else None
+    (line,) = judged(name, op.reference, "copies", vjp=vjp, types=types_of(op)[:1])
+    assert line.verdict == "pass"
