@@ -31,7 +31,6 @@ from selftest import soak, stored
 from selftest.comparing import page
 from selftest.comparing.programs import (
     APART,
-    FURTHER,
     NAMES,
     TASK,
     Declined,
@@ -177,7 +176,7 @@ def main(
     """Print what each method catches and refuses."""
     kept = cells_but(read(PATH), checks) if checks else None
     names = [*NAMES, *BESIDE] if not only else [only] if only in BESIDE else []
-    names = names or [name for name in (*NAMES, *FURTHER) if soak.among(name, only)]
+    names = names or [name for name in NAMES if soak.among(name, only)]
     came: list[Row] = []
     with nothing_kept():
         for name in names:
@@ -185,7 +184,7 @@ def main(
             new = [*rows_of(BESIDE[name]() if name in BESIDE else programs_of(name), kept)]
             came += new
             typer.echo(f"{name}: {time.perf_counter() - started:.0f} s", err=True)
-            if record and name not in FURTHER:  # an interrupted run keeps what it ended
+            if record:  # an interrupted run keeps what it ended
                 keep(new)
     if only in BESIDE:
         typer.echo(page.beside(came, METHODS, only))

@@ -16,7 +16,6 @@ from selftest import compare
 from selftest.comparing import chunks, differences, inputs, page, published, rows
 from selftest.comparing.programs import (
     APART,
-    FURTHER,
     GROUPS,
     NAMES,
     RIGHT,
@@ -149,7 +148,7 @@ def test_a_program_that_declines_is_neither_accepted_nor_refused():
     assert told[0] == "declined"
 
 
-@pytest.mark.parametrize("operator", [*NAMES, *FURTHER])
+@pytest.mark.parametrize("operator", NAMES)
 def test_inputs_are_repeatable_and_of_single_precision(operator):
     op = operator_named(operator)
     for recipe in RECIPES.values():

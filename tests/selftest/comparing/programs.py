@@ -24,10 +24,9 @@ NAMES = (
     *("ssd_recurrent", "ssd_chunked", "causal_convolution", "short_convolution"),
     *("cauchy_kernel", "vandermonde_kernel_real", "diagonal_kernel_zoh_real", "dplr_kernel"),
     *("gated_linear_recurrence_chunked", "gated_delta_rule_chunked", "kimi_delta_rule_chunked"),
+    *("mamba2_scan", "rwkv6_chunked", "delta_dplr_chunked", "mlstm_chunked"),
     *("chunk_writes", "chunk_states", "chunk_outputs"),
 )
-# `--only` prints them; the table has not got them yet
-FURTHER = ("mamba2_scan", "rwkv6_chunked", "delta_dplr_chunked", "mlstm_chunked")
 SMALL = {"l": 16, "n": 4, "b": 2, "d": 2, "chunk": 8}
 SURELY, HARDLY = 1e-2, 1e-5  # of the RMS of the right results
 RIGHT, APART, TASK = "right", "apart", "task"
