@@ -175,6 +175,8 @@ def checks_of(
         checks.append(Check(law, op, types[0], count, judge, law.at, strategy))
     more = (*OF_LENGTHS * bool(lengths), *OF_STREAMS * streams)
     for conduct in (*CONDUCT, *more):
+        if conduct.of_gradient and not (vjp and profile.gradient and _in_one_call(op, types[0])):
+            continue
         if conduct.owed(op) and (op.inputs or conduct.without_arguments):
             judge = partial(hold, conduct)
             for dtype in types if conduct.every_type else types[:1]:
@@ -199,6 +201,11 @@ def has_gradient(op: Operator, dtype: str) -> bool:
     LAPACK has no long double: the gradients of its solves are derivatives of the oracle.
     """
     return LONG_DOUBLE_IS_WIDER or not number_type(dtype).double or derived(op, dtype)
+
+
+def _in_one_call(op: Operator, dtype: str) -> bool:
+    """True if gradients of an ordinary case are judged in a type."""
+    return has_gradient(op, dtype) and not derived(op, dtype)
 
 
 def derived(op: Operator, dtype: str) -> bool:

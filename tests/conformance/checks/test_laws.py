@@ -15,7 +15,7 @@ from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM, LINEAR_SCAN_PACKED
-from refssm.ssd import SSD_STEP
+from refssm.ssd import SSD_RECURRENT, SSD_STEP
 from refssm.testing import Declaration
 
 scan, scan_from = LINEAR_SCAN.reference, LINEAR_SCAN_FROM.reference
@@ -132,8 +132,17 @@ def of_four(a, b):
     return scan(a[np.arange(len(a)) % 4] if a.ndim > 2 else a, b)
 
 
+def ends_after_eight(dy, x, log_a, B, C):
+    """The gradient of what heads share without those from the ninth on."""
+    dx, dlog_a, _, dC = SSD_RECURRENT.bare_vjp(dy, x, log_a, B, C)
+    first = dy.copy()
+    first[..., 8:, :, :] = 0
+    return dx, dlog_a, SSD_RECURRENT.bare_vjp(first, x, log_a, B, C)[2], dC
+
+
 PLANTED = {
     "copies": found(of_four),
+    "summed": [Found(SSD_RECURRENT, SSD_RECURRENT.reference, ends_after_eight)],
     "joined": [Found(LINEAR_SCAN_FROM, scan_from, detached)],
     "rollback": [Found(LINEAR_SCAN_FROM, advancing(), None)],
     "group": [Found(SSD_STEP, tiled, None)],
@@ -171,6 +180,8 @@ def test_a_check_passes_the_reference(check):
         right = [Found(SSD_STEP, SSD_STEP.reference, None)]
     if check == "flags":
         right = [Found(LINEAR_SCAN_PACKED, LINEAR_SCAN_PACKED.reference, None)]
+    if check == "summed":
+        right = [Found(SSD_RECURRENT, SSD_RECURRENT.reference, SSD_RECURRENT.bare_vjp)]
     if check in ("joined", "rollback"):
         right = [Found(LINEAR_SCAN_FROM, scan_from, LINEAR_SCAN_FROM.bare_vjp)]
     line, *_ = lines(check, *right)

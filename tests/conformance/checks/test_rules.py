@@ -48,6 +48,7 @@ ORDER = [
         "joined",
         "rollback",
         "copies",
+        "summed",
         "repeat",
         "strides",
         "readonly",

@@ -5,7 +5,7 @@ one should, or whose sum over heads ends after four, is right on all of them. Th
 that of its member, so that many copies need no other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,8 +13,7 @@ import numpy as np
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.cotangents import random_like
-from refssm.conformance.cases.scaled import with_excess
+from refssm.conformance.cases.cotangents import cotangents_of
 from refssm.conformance.checks.law import NOTHING, conduct
 from refssm.conformance.judging.verdict import Verdict, misfit, worst_of, wrong
 
@@ -23,9 +22,20 @@ COUNT = 8  # a power of two: the gradient of what all copies share is divided ex
 
 @conduct(owed=lambda op: any(op.batch_axes))
 def copies(candidate: Candidate, case: Case) -> Verdict:
-    """Eight copies of each member of a batch, in any order, have its outputs and its gradients;
-    what all of them share has the sum of their gradients.
+    """Eight copies of each member of a batch, in any order, have the outputs of that member."""
+    return _along_each_axis(candidate, case, Copied.values)
+
+
+@conduct(owed=lambda op: any(op.batch_axes) and op.differentiable, of_gradient=True)
+def summed(candidate: Candidate, case: Case) -> Verdict:
+    """Eight copies of each member of a batch, in any order, have the gradients of that member; what
+    all of them share has the sum of their gradients.
     """
+    return _along_each_axis(candidate, case, Copied.gradients)
+
+
+def _along_each_axis(candidate: Candidate, case: Case, judged: Callable) -> Verdict:
+    """The worst verdict over the axes that have several members."""
     if candidate.sliced:
         return Verdict("-", notes=("the function takes arrays without batch axes only",))
     arrays, _ = candidate.given(case)
@@ -34,7 +44,7 @@ def copies(candidate: Candidate, case: Case) -> Verdict:
         if members > 1:
             mixed = rng.permutation(COUNT * members).reshape(COUNT, members)
             try:
-                verdicts += Copied(candidate, case, axis - len(shape), mixed).judged()
+                verdicts += judged(Copied(candidate, case, axis - len(shape), mixed))
             except Declined:
                 continue  # it is for few members
     return worst_of(verdicts)
@@ -49,27 +59,19 @@ class Copied:
     axis: int  # counted from the last batch axis: −1, −2, …
     places: np.ndarray
 
-    def judged(self) -> Iterator[Verdict]:
-        """The verdicts on all copies; raises Declined if the function takes no such batch."""
+    def values(self) -> Iterator[Verdict]:
+        """The verdicts on the outputs of all copies; raises Declined if it is for few members."""
         op, (arrays, statics) = self.candidate.op, self.candidate.given(self.case)
-        given = zip(arrays, op.input_dims, strict=True)
-        many = self.candidate.admitted([self._spread(a, len(d)) for a, d in given], statics)
-        ys = self.candidate.results(many, statics)
+        ys = self.candidate.results(self._many(arrays, statics), statics)
         for copy in range(COUNT):
             pairs = zip(ys, op.output_dims, strict=True)
             one = tuple(self._taken(y, len(d), copy) for y, d in pairs)
             yield self._said(self.candidate.grader.value(arrays, statics, one)[0])
-        if self.candidate.has_vjp and not self.case.type.double:
-            yield from self._of_gradients(arrays, many, statics, ys)
 
-    def _of_gradients(self, arrays, many, statics, ys) -> Iterator[Verdict]:
-        """The verdicts on the gradients of all copies."""
-        op, rng = self.candidate.op, self.case.generator(441)
-        first = [self._taken(y, len(d), 0) for y, d in zip(ys, op.output_dims, strict=True)]
-        kind = self.case.type
-        dy = [random_like(y.shape, y.dtype, rng) for y in first]
-        dy = with_excess(op, dy, first)
-        dy = [kind.rounded(d, real=not np.iscomplexobj(d)) for d in dy]
+    def gradients(self) -> Iterator[Verdict]:
+        """The verdicts on the gradients of all copies; raises Declined, too."""
+        op, (arrays, statics) = self.candidate.op, self.candidate.given(self.case)
+        many, (dy, _) = self._many(arrays, statics), cotangents_of(self.case, arrays, statics, ())
         cotangents = [
             self._spread(d, len(dims)) for d, dims in zip(dy, op.output_dims, strict=True)
         ]
@@ -85,6 +87,11 @@ class Copied:
                 for g, i in zip(found, kept, strict=True)
             ]  # fmt: skip
             yield self._said(self.candidate.grader.gradients(one, dy, arrays, statics))
+
+    def _many(self, arrays, statics) -> list[np.ndarray]:
+        """The arguments with all copies."""
+        given = zip(arrays, self.candidate.op.input_dims, strict=True)
+        return self.candidate.admitted([self._spread(a, len(d)) for a, d in given], statics)
 
     def _has(self, a, rank: int) -> bool:
         """True if an array has the axis."""
