@@ -58,6 +58,8 @@ endef
 MIRRORS := scan::linear_scan cauchy::cauchy_kernel selective_scan::selective_scan
 RECURRENCES := gated_delta_rule_chunked kimi_delta_rule_chunked mamba2_scan ssd_chunked gated_delta_step \
   kimi_delta_step mamba2_step
+OTHERS := rwkv6_chunked delta_dplr_chunked mlstm_chunked mamba3_siso rg_lru min_gru linoss_im linoss_imex \
+  delta_dplr_step
 SCIPY := refssm.subjects.scipy::fftconvolve
 # one screen: a test counts its lines
 verify: .venv/installed  ## judge real code: three mirrors of ours, SciPy, a wrong scan
@@ -126,6 +128,7 @@ pictures: .venv/developing  ## the picture in docs/judge.md and those in docs/ga
 benchmarks: .venv/benchmarking  ## time all operators of docs/benchmarks.md on an idle machine, with JAX and PyTorch
 	$(BIN)/refssm bench --sizes paper --peers --vjp --growth --json docs/benchmarks.json --plot docs/pictures/benchmarks.svg
 	$(BIN)/refssm bench $(RECURRENCES) --sizes paper --peers --vjp --json docs/benchmarks_recurrences.json
+	$(BIN)/refssm bench $(OTHERS) --sizes paper --peers --vjp --json docs/benchmarks_recurrences_2.json
 	$(BIN)/refssm bench --layers --peers --json docs/training_steps.json
 	$(WITH_TESTS) $(BIN)/python -m docs.build.benchmarks
 

@@ -21,7 +21,7 @@ from refssm.bench.work.sizes import USUALLY
 
 PAGE, RUN = Path("docs/benchmarks.md"), Path("docs/benchmarks.json")
 STEPS = Path("docs/training_steps.json")
-RECURRENCES = Path("docs/benchmarks_recurrences.json")
+RECURRENCES = "benchmarks_recurrences*.json"  # beside the page: two runs, as there are many
 CARD = "benchmarks_gpu*.json"  # beside the page: a machine with a card is lent for minutes
 PICTURE = Path("docs/pictures/benchmarks.svg")
 OPERATORS, TRAINING = "make benchmarks", "make benchmarks, training steps"  # who wrote a part
@@ -57,14 +57,9 @@ def tables(run: Document, pictured: bool = False) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def recurrences() -> Document | None:
-    """The run of recurrences; None if there is none."""
-    return read(RECURRENCES) if RECURRENCES.is_file() else None
-
-
-def card_runs() -> list[Document]:
-    """The runs on a card, by the names of their files."""
-    return [read(place) for place in sorted(PAGE.parent.glob(CARD))]
+def runs_of(files: str) -> list[Document]:
+    """The runs in files of such names beside the page, in their order."""
+    return [read(place) for place in sorted(PAGE.parent.glob(files))]
 
 
 def card_tables(runs: Sequence[Document]) -> str:
@@ -128,10 +123,10 @@ def _beside(group: WorkRows, run: Document) -> Iterator[tuple[str, ...]]:
         yield *named, other, *times, f"≤ {found.most:g} times", found.word
 
 
-def recurrence_tables(run: Document | None) -> str:
-    """The tables of the run of recurrences, or which bars wait for it."""
-    if run is not None:
-        return tables(run)
+def recurrence_tables(runs: Sequence[Document]) -> str:
+    """The tables of the runs of recurrences, or which bars wait for one."""
+    if runs:
+        return "\n\n".join(map(tables, runs))
     rows = []
     for name, bar in BARS.items():
         if name not in USUALLY:
@@ -190,9 +185,9 @@ def write() -> None:
     """Write the tables into the page, in the current folder."""
     run = read(RUN)
     text = page(PAGE.read_text(encoding="utf-8"), tables(run, PICTURE.is_file()))
-    text = page(text, recurrence_tables(recurrences()), OF_RECURRENCES)
+    text = page(text, recurrence_tables(runs_of(RECURRENCES)), OF_RECURRENCES)
     text = page(text, tables(read(STEPS)), TRAINING)
-    text = page(text, card_tables(card_runs()), ON_CARD)
+    text = page(text, card_tables(runs_of(CARD)), ON_CARD)
     PAGE.write_text(text, encoding="utf-8")
 
 

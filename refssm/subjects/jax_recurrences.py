@@ -29,18 +29,18 @@ def _decays(log_g):
     return jnp.where(lower, jnp.exp(jnp.where(lower, sums, 0)), 0)
 
 
-def _since(log_g):
+def since_start(log_g):
     """The decays from the start of a block to each of its steps."""
     return jnp.exp(jnp.cumsum(log_g, axis=-2))
 
 
-def _to_end(log_g):
+def to_end_of(log_g):
     """The decays from each step of a block to its end."""
     later = jnp.pad(log_g[..., 1:, :], [*[(0, 0)] * (log_g.ndim - 2), (0, 1), (0, 0)])
     return jnp.exp(jnp.cumsum(later[..., ::-1, :], axis=-2)[..., ::-1, :])
 
 
-def _keyed_scores(rows, k, log_g):
+def keyed_scores(rows, k, log_g):
     """Σ_n x_in k_jn e^{log_g_{j+1,n} + … + log_g_in}, i ≥ j, for each x of `rows`, by halves.
 
     For j in the first half and i in the second one the exponential is a product of two, from j to
@@ -55,9 +55,9 @@ def _keyed_scores(rows, k, log_g):
         return a.reshape(batch, 2, q // 2, n)
 
     in_halves = [a.reshape(2 * batch, q // 2, n) for a in (*rows, k, log_g)]
-    inside = _keyed_scores(in_halves[:-2], *in_halves[-2:])
-    since = _since(halves(log_g)[:, 1])
-    keys = halves(k)[:, 0] * _to_end(halves(log_g)[:, 0])
+    inside = keyed_scores(in_halves[:-2], *in_halves[-2:])
+    since = since_start(halves(log_g)[:, 1])
+    keys = halves(k)[:, 0] * to_end_of(halves(log_g)[:, 0])
     scores = []
     for x, one in zip(rows, inside, strict=True):
         early, late = jnp.moveaxis(one.reshape(batch, 2, q // 2, q // 2), 1, 0)
@@ -66,7 +66,7 @@ def _keyed_scores(rows, k, log_g):
     return scores
 
 
-def _each(a, heads):
+def each_head(a, heads):
     """What a group of heads shares, for each of them: (groups · heads, …)."""
     return jnp.repeat(a, heads, axis=0) if heads > 1 else a
 
@@ -76,11 +76,11 @@ def _scores(rows, k, log_g):
     heads = len(log_g) // len(k)
     if log_g.shape[-1] == 1:
         decays = _decays(log_g)[..., 0]
-        return [_each(product("gin,gjn->gij", x, k), heads) * decays for x in rows]
-    return _keyed_scores([_each(x, heads) for x in rows], _each(k, heads), log_g)
+        return [each_head(product("gin,gjn->gij", x, k), heads) * decays for x in rows]
+    return keyed_scores([each_head(x, heads) for x in rows], each_head(k, heads), log_g)
 
 
-def _inverse(L):
+def inverse_of(L):
     """The inverse of 1 + L, where L is 0 on and above the diagonal: (batch, q, q).
 
     Two blocks of the diagonal become one of twice the size, in one batch of products for all of
@@ -106,18 +106,18 @@ def _inverse(L):
 def _chunk(S, given):
     """The state after a chunk and the chunk's outputs: (groups · heads, n, p), (…, q, p)."""
     q, k, v, log_g, *beta = given
-    since, to_end, last = _since(log_g), _to_end(log_g), jnp.exp(log_g.sum(-2))[..., None]
+    since, to_end, last = since_start(log_g), to_end_of(log_g), jnp.exp(log_g.sum(-2))[..., None]
     P, *A = _scores([q, k] if beta else [q], k, log_g)
-    q, k = (_each(a, len(v) // len(k)) for a in (q, k))
+    q, k = (each_head(a, len(v) // len(k)) for a in (q, k))
     for corrected, scores in zip(beta, A, strict=True):
         missing = corrected * (v - product("bin,bnp->bip", k * since, S))
-        inverse = _inverse(jnp.tril(corrected * scores, -1))
+        inverse = inverse_of(jnp.tril(corrected * scores, -1))
         v = product("bij,bjp->bip", inverse, missing)
     y = product("bin,bnp->bip", q * since, S) + product("bij,bjp->bip", P, v)
     return last * S + product("bjn,bjp->bnp", k * to_end, v), y
 
 
-def _pieces(a, count, chunk):
+def pieces(a, count, chunk):
     """Chunks first, filled up with zeros: (chunks, count, chunk, …)."""
     a = jnp.pad(a.reshape(count, a.shape[-2], -1), [(0, 0), (0, -a.shape[-2] % chunk), (0, 0)])
     return jnp.moveaxis(a.reshape(count, -1, chunk, a.shape[-1]), 1, 0)
@@ -131,8 +131,8 @@ def _attention(q, k, v, log_g, *beta, chunk):
     (b, g, h, l, p), n = v.shape, k.shape[-1]
     if log_g.shape[-1] > 1:
         chunk = 1 << (chunk - 1).bit_length()  # it is halved again and again
-    given = [_pieces(a.astype(kind), b * g, chunk) for a in (q, k)]
-    given += [_pieces(a.astype(kind), b * g * h, chunk) for a in (v, log_g, *beta)]
+    given = [pieces(a.astype(kind), b * g, chunk) for a in (q, k)]
+    given += [pieces(a.astype(kind), b * g * h, chunk) for a in (v, log_g, *beta)]
     _, y = jax.lax.scan(jax.checkpoint(_chunk), jnp.zeros((b * g * h, n, p), kind), given)
     return jnp.moveaxis(y, 0, 1).reshape(b, g, h, -1, p)[..., :l, :]
 
@@ -230,9 +230,9 @@ def _steps(dt, dt_bias, dt_min, dt_max):
 def _ssd_chunk(S, given):
     """The state after a chunk and the chunk's outputs: (groups · heads, p, n), (…, q, p)."""
     x, log_a, B, C = given
-    heads, decays, since = len(x) // len(B), _decays(log_a)[..., 0], _since(log_a)
-    weights = _each(product("gin,gjn->gij", C, B), heads) * decays
-    B, C = (_each(a, heads) for a in (B, C))
+    heads, decays, since = len(x) // len(B), _decays(log_a)[..., 0], since_start(log_a)
+    weights = each_head(product("gin,gjn->gij", C, B), heads) * decays
+    B, C = (each_head(a, heads) for a in (B, C))
     y = product("bij,bjp->bip", weights, x) + since * product("bin,bpn->bip", C, S)
     ended = product("bjp,bjn->bpn", decays[:, -1, :, None] * x, B)
     return since[:, -1:] * S + ended, y
@@ -246,8 +246,8 @@ def mamba2_scan(x, dt, A, B, C, D, z, dt_bias, *, dt_min, dt_max):
     kind = jnp.result_type(x, dt, A, B, C, D, z, dt_bias)
     step = _steps(dt, dt_bias[..., None], dt_min, dt_max)[..., None]
     of_heads = step * x, step * A[..., None, None]
-    given = [_pieces(a.astype(kind), b * g * h, chunk) for a in of_heads]
-    given += [_pieces(a.astype(kind), b * g, chunk) for a in (B, C)]
+    given = [pieces(a.astype(kind), b * g * h, chunk) for a in of_heads]
+    given += [pieces(a.astype(kind), b * g, chunk) for a in (B, C)]
     _, y = jax.lax.scan(jax.checkpoint(_ssd_chunk), jnp.zeros((b * g * h, p, n), kind), given)
     y = jnp.moveaxis(y, 0, 1).reshape(b, g, h, -1, p)[..., :l, :]
     return (y + D[..., None, None] * x) * jax.nn.silu(z)

@@ -8,12 +8,13 @@ from refssm.subjects import clones
 SUBJECTS = "refssm.subjects"
 MODULES = {
     "scipy": ("scipy",),
-    "jax": ("jax_kernels", "jax_scans", "jax_recurrences", "jax_layers"),
+    "jax": ("jax_kernels", "jax_scans", "jax_recurrences", "jax_chunks", "jax_layers"),
     "torch": (
         "torch_kernels",
         "torch_scans",
         "torch_associative",
         "torch_recurrences",
+        "torch_chunks",
         "torch_layers",
     ),
     "accelerated-scan": ("accelerated_scan",),

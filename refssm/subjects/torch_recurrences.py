@@ -19,7 +19,7 @@ FOUND = "b g h l p"
 TOKENS, STATE = "b g n, b g n, b g h p", "b g h n p"
 
 
-def _kind(*arrays):
+def kind_of(*arrays):
     """The type of a product of all of them."""
     kinds = iter(a.dtype for a in arrays)
     kind = next(kinds)
@@ -35,13 +35,13 @@ def _decays(log_g):
     return torch.exp(sums).masked_fill(~lower[..., None], 0)
 
 
-def _to_end(log_g):
+def to_end_of(log_g):
     """The decays from each step of a block to its end."""
     later = pad(log_g[..., 1:, :], (0, 0, 0, 1))
     return torch.exp(later.flip(-2).cumsum(-2).flip(-2))
 
 
-def _keyed_scores(rows, k, log_g):
+def keyed_scores(rows, k, log_g):
     """Σ_n x_in k_jn e^{log_g_{j+1,n} + … + log_g_in}, i ≥ j, for each x of `rows`, by halves.
 
     For j in the first half and i in the second one the exponential is a product of two, from j to
@@ -52,9 +52,9 @@ def _keyed_scores(rows, k, log_g):
         keys = _decays(log_g) * k[:, None]
         return [torch.einsum("bin,bijn->bij", x, keys) for x in rows]
     halves = [a.unflatten(1, (2, q // 2)) for a in (*rows, k, log_g)]
-    inside = _keyed_scores(*_split(a.flatten(0, 1) for a in halves))
+    inside = keyed_scores(*_split(a.flatten(0, 1) for a in halves))
     (*late, _, gates), (*_, keys, before) = ([a[:, i] for a in halves] for i in (1, 0))
-    since, keys = torch.exp(gates.cumsum(1)), (keys * _to_end(before)).mT
+    since, keys = torch.exp(gates.cumsum(1)), (keys * to_end_of(before)).mT
     scores = []
     for x, one in zip(late, inside, strict=True):
         above, below = one.unflatten(0, (-1, 2)).unbind(1)
@@ -68,7 +68,7 @@ def _split(arrays):
     return rows, k, log_g
 
 
-def _each(a, heads):
+def each_head(a, heads):
     """What a group of heads shares, for each of them: (groups · heads, …)."""
     return a.repeat_interleave(heads, 0) if heads > 1 else a
 
@@ -78,25 +78,25 @@ def _scores(rows, k, log_g):
     heads = len(log_g) // len(k)
     if log_g.shape[-1] == 1:
         decays = _decays(log_g)[..., 0]
-        return [_each(x @ k.mT, heads) * decays for x in rows]
-    return _keyed_scores([_each(x, heads) for x in rows], _each(k, heads), log_g)
+        return [each_head(x @ k.mT, heads) * decays for x in rows]
+    return keyed_scores([each_head(x, heads) for x in rows], each_head(k, heads), log_g)
 
 
 def _chunk(S, q, k, v, log_g, *beta):
     """The state after a chunk and the chunk's outputs: (groups · heads, n, p), (…, q, p)."""
     since, last = torch.exp(log_g.cumsum(1)), torch.exp(log_g.sum(1))[..., None]
     P, *A = _scores([q, k] if beta else [q], k, log_g)
-    q, k = (_each(a, len(v) // len(k)) for a in (q, k))
+    q, k = (each_head(a, len(v) // len(k)) for a in (q, k))
     for corrected, scores in zip(beta, A, strict=True):
         missing = corrected * (v - (k * since) @ S)
         v = solve_triangular(
             (corrected * scores).tril(-1), missing, upper=False, unitriangular=True
         )
     y = torch.baddbmm(P @ v, q * since, S)
-    return torch.baddbmm(last * S, (k * _to_end(log_g)).mT, v), y
+    return torch.baddbmm(last * S, (k * to_end_of(log_g)).mT, v), y
 
 
-def _pieces(a, count, chunk):
+def pieces(a, count, chunk):
     """Chunks of (count, chunk, …), the last one filled up with zeros."""
     a = a.reshape(count, a.shape[-2], -1)
     return pad(a, (0, 0, 0, -a.shape[1] % chunk)).split(chunk, 1)
@@ -106,14 +106,14 @@ def _attention(q, k, v, log_g, *beta, chunk):
     """All outputs from a zero state; without `beta` nothing is corrected."""
     if chunk > LONGEST:
         raise NotImplementedError("chunks of more than 256 steps, each the square of its length")
-    kind = _kind(q, k, v, log_g, *beta)
+    kind = kind_of(q, k, v, log_g, *beta)
     (b, g, h, l, p), n = v.shape, k.shape[-1]
     if not v.numel():
         return v.to(kind)
     if log_g.shape[-1] > 1:
         chunk = 1 << (chunk - 1).bit_length()  # it is halved again and again
-    given = [_pieces(a.to(kind), b * g, chunk) for a in (q, k)]
-    given += [_pieces(a.to(kind), b * g * h, chunk) for a in (v, log_g, *beta)]
+    given = [pieces(a.to(kind), b * g, chunk) for a in (q, k)]
+    given += [pieces(a.to(kind), b * g * h, chunk) for a in (v, log_g, *beta)]
     S, y = torch.zeros(b * g * h, n, p, dtype=kind, device=v.device), []
     for piece in zip(*given, strict=True):
         S, more = _chunk(S, *piece)
@@ -206,8 +206,8 @@ def _steps(dt, dt_bias, dt_min, dt_max):
 def _ssd_chunk(S, x, log_a, B, C):
     """The state after a chunk and the chunk's outputs: (groups · heads, p, n), (…, q, p)."""
     heads, decays, since = len(x) // len(B), _decays(log_a)[..., 0], torch.exp(log_a.cumsum(1))
-    weights = _each(C @ B.mT, heads) * decays
-    B, C = (_each(a, heads) for a in (B, C))
+    weights = each_head(C @ B.mT, heads) * decays
+    B, C = (each_head(a, heads) for a in (B, C))
     y = torch.baddbmm(since * (C @ S.mT), weights, x)
     return torch.baddbmm(since[:, -1:] * S, (decays[:, -1, :, None] * x).mT, B), y
 
@@ -216,13 +216,13 @@ def _ssd_chunk(S, x, log_a, B, C):
 def mamba2_scan(x, dt, A, B, C, D, z, dt_bias, *, dt_min, dt_max):
     """Chunks of 64 steps as masked matrix products; the skip and the gate after them."""
     (b, g, h, l, p), n, chunk = x.shape, B.shape[-1], 64
-    kind = _kind(x, dt, A, B, C, D, z, dt_bias)
+    kind = kind_of(x, dt, A, B, C, D, z, dt_bias)
     x = x.to(kind)
     step = _steps(dt.to(kind), dt_bias[..., None], dt_min, dt_max)[..., None]
     if not x.numel():
         return x
-    given = [_pieces(a, b * g * h, chunk) for a in (step * x, step * A[..., None, None])]
-    given += [_pieces(a.to(kind), b * g, chunk) for a in (B, C)]
+    given = [pieces(a, b * g * h, chunk) for a in (step * x, step * A[..., None, None])]
+    given += [pieces(a.to(kind), b * g, chunk) for a in (B, C)]
     S, y = torch.zeros(b * g * h, p, n, dtype=kind, device=x.device), []
     for piece in zip(*given, strict=True):
         S, more = _ssd_chunk(S, *piece)

@@ -195,11 +195,11 @@ def test_the_page_of_benchmarks_is_what_its_run_says(monkeypatch):
     text = benchmarks.PAGE.read_text(encoding="utf-8")
     tables = benchmarks.tables(document.read(benchmarks.RUN), benchmarks.PICTURE.is_file())
     assert text == benchmarks.page(text, tables)
-    recurrences = benchmarks.recurrence_tables(benchmarks.recurrences())
+    recurrences = benchmarks.recurrence_tables(benchmarks.runs_of(benchmarks.RECURRENCES))
     assert text == benchmarks.page(text, recurrences, benchmarks.OF_RECURRENCES)
     steps = benchmarks.tables(document.read(benchmarks.STEPS))
     assert text == benchmarks.page(text, steps, benchmarks.TRAINING)
-    card = benchmarks.card_tables(benchmarks.card_runs())
+    card = benchmarks.card_tables(benchmarks.runs_of(benchmarks.CARD))
     assert text == benchmarks.page(text, card, benchmarks.ON_CARD)
 
 
