@@ -25,7 +25,7 @@ def test_a_numpy_scan_is_judged_in_float16_by_all_laws_but_two():
     assert {r.dtype for r in results} == {"float16"}
     assert {name for name, _ in SEEN} == {"float16"}
     laws = {"value", "nan", "prefix", "zero", "causal", "batch"}
-    conduct = {"repeat", "strides", "readonly", "unchanged", "alias", "shapes", "empty"}
+    conduct = {"copies", "repeat", "strides", "readonly", "unchanged", "alias", "shapes", "empty"}
     assert verdicts(results) == dict.fromkeys(laws | conduct, "pass")
     assert [r.message for r in results if r.verdict == "skipped"] == ["needs linear_scan_from"]
     assert "10 bits of 11" in lines.facts(results[0])  # the largest error is 1.1 roundings

@@ -30,7 +30,7 @@ def test_late(a, b):
     x[..., 64:65, :] = b[..., 64:65, :]
     return x
 """
-QUICK = ["value", "nan", "prefix", "additive", "repeat", "strides", "readonly", "unchanged",
+QUICK = ["value", "nan", "prefix", "additive", "copies", "repeat", "strides", "readonly", "unchanged",
          "alias", "shapes", "empty"]  # fmt: skip
 TYPES = ("float32", "float64", "complex64", "complex128")
 LEFT_OUT = [*(f"value[{t}]" for t in TYPES[1:]),
@@ -91,7 +91,7 @@ def test_each_check_is_an_item_named_by_its_check_and_type(folder):
 
 def test_collecting_calls_nothing(folder):
     folder.write(RIGHT.replace("return linear_scan(a, b)", "open('called', 'w')"))
-    assert len(folder.ids()) == 25
+    assert len(folder.ids()) == 26
     assert not (folder.path / "called").exists()
     folder.run()
     assert (folder.path / "called").exists()
@@ -267,7 +267,7 @@ def test_a_type_that_is_not_accepted_is_a_skip_that_says_why(folder):
 
 def test_what_is_not_there_is_a_skip_that_says_so(folder):
     result = folder.write(RIGHT, options=', device="cuda"').run("-rs")
-    assert outcomes(result) == {"skipped": 12}
+    assert outcomes(result) == {"skipped": 13}
     assert "numpy has no device 'cuda'" in result.stdout.str()
     result = folder.write(RIGHT).run("-k", "split", "-rs")
     assert "needs linear_scan_from" in result.stdout.str()
