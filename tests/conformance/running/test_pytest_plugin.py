@@ -30,8 +30,8 @@ def test_late(a, b):
     x[..., 64:65, :] = b[..., 64:65, :]
     return x
 """
-QUICK = ["value", "nan", "prefix", "additive", "copies", "repeat", "strides", "readonly", "unchanged",
-         "alias", "shapes", "empty"]  # fmt: skip
+QUICK = ["value", "nan", "prefix", "additive", "copies", "repeat", "strides", "readonly",
+         "unchanged", "alias", "shapes", "empty"]  # fmt: skip
 TYPES = ("float32", "float64", "complex64", "complex128")
 LEFT_OUT = [*(f"value[{t}]" for t in TYPES[1:]),
             *(f"{law}[float32]" for law in ("scaling", "zero", "causal", "batch")),
