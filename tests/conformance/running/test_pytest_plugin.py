@@ -99,10 +99,10 @@ def test_collecting_calls_nothing(folder):
 
 @pytest.mark.long
 def test_a_right_one_passes_and_a_wrong_one_fails_where_it_is_wrong(folder):
-    assert outcomes(folder.write(RIGHT).run("-W", "error")) == {"passed": 11, "skipped": 1}
+    assert outcomes(folder.write(RIGHT).run("-W", "error")) == {"passed": 12, "skipped": 1}
     result = folder.write(RIGHT, LATE).run()
     failed = [line for line in result.outlines if line.startswith("FAILED")]
-    assert len(failed) == outcomes(result)["failed"] < 11
+    assert len(failed) == outcomes(result)["failed"] < 12
     assert all("::test_late::" in line for line in failed)
     assert any("::test_late::value[float32]" in line for line in failed)
 
@@ -132,12 +132,12 @@ def test_items_are_chosen_by_keyword_and_by_id(folder):
     folder.write(RIGHT, LATE)
     assert folder.ids("-k", "test_scan and nan") == ["test_ops.py::test_scan::nan[float32]"]
     assert len(folder.ids("-k", "nan or alias")) == 10
-    assert len(folder.ids("-k", "not test_scan")) == 25
+    assert len(folder.ids("-k", "not test_scan")) == 26
     assert len(folder.ids("-m", "refssm")) == 50
     assert folder.ids("-m", "not refssm") == []
     one = "test_ops.py::test_late::value[float32]"
     assert outcomes(folder.run(one)) == {"failed": 1}
-    assert outcomes(folder.run("test_ops.py::test_scan")) == {"passed": 11, "skipped": 1}
+    assert outcomes(folder.run("test_ops.py::test_scan")) == {"passed": 12, "skipped": 1}
     assert outcomes(folder.run("-x", "-k", "test_late")) == {"failed": 1}
 
 
@@ -177,7 +177,7 @@ def test_a_function_that_is_expected_to_fail_is(folder):
     unmarked = outcomes(folder.write(LATE).run("-k", "value or alias"))
     assert unmarked == {"failed": 1, "passed": 1}
     skipped = LATE.replace("@", "@pytest.mark.skip\n@", 1)
-    assert outcomes(folder.write(skipped).run()) == {"skipped": 25}
+    assert outcomes(folder.write(skipped).run()) == {"skipped": 26}
 
 
 @pytest.mark.long
@@ -202,7 +202,7 @@ def test_an_expectation_that_matches_no_check_fails_beside_the_checks(folder):
 @pytest.mark.long
 def test_an_expectation_may_name_a_check_that_a_quick_run_leaves_out(folder):
     folder.write(RIGHT, options=', xfail={"value[complex64]": "why"}')
-    assert outcomes(folder.run("-k", "float32")) == {"passed": 11, "skipped": 1}
+    assert outcomes(folder.run("-k", "float32")) == {"passed": 12, "skipped": 1}
 
 
 def refused(result, told):

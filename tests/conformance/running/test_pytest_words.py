@@ -189,11 +189,11 @@ def test_a_skip_has_the_name_of_its_check(run):
 def test_several_processes_say_once_that_a_layout_does_not_fit(run):
     spread = ("-p", "xdist", "-n", "2", "--refssm-profile=quick", "--dist=load")
     result = run(RIGHT, TURNED, options=spread)
-    assert result.parseoutcomes() == {"failed": 1, "passed": 11, "skipped": 38}
+    assert result.parseoutcomes() == {"failed": 1, "passed": 12, "skipped": 39}
     (line,) = summary(result)
     assert line.startswith("FAILED test_ops.py::test_turned::value[float32] - F linear_scan: `x`")
     told = "not run: the layout does not fit, which value[float32] reports"
-    assert any(x.startswith("SKIPPED [11]") and x.endswith(told) for x in result.outlines)
+    assert any(x.startswith("SKIPPED [12]") and x.endswith(told) for x in result.outlines)
     assert any("  again: pytest " in x for x in result.outlines)
 
 
@@ -205,7 +205,7 @@ def test_a_wrong_mark_changes_nothing_for_the_usual_options(run, pytester):
     quick = "--refssm-profile=quick"
     assert run(RIGHT, WRONG, options=(quick, "-x", "-k", "nan")).parseoutcomes()["passed"] == 1
     listed = run(RIGHT, WRONG, options=(quick, "--collect-only", "-q")).outlines
-    assert len([x for x in listed if "::" in x]) == 26
+    assert len([x for x in listed if "::" in x]) == 27
     assert "test_ops.py::test_wrong::mark" in listed
     quiet = run(RIGHT, WRONG, options=(quick, "-q", "--tb=no", "-k", "nan"))
     (line,) = summary(quiet)
