@@ -133,7 +133,7 @@ def test_items_are_chosen_by_keyword_and_by_id(folder):
     assert folder.ids("-k", "test_scan and nan") == ["test_ops.py::test_scan::nan[float32]"]
     assert len(folder.ids("-k", "nan or alias")) == 10
     assert len(folder.ids("-k", "not test_scan")) == 26
-    assert len(folder.ids("-m", "refssm")) == 50
+    assert len(folder.ids("-m", "refssm")) == 52
     assert folder.ids("-m", "not refssm") == []
     one = "test_ops.py::test_late::value[float32]"
     assert outcomes(folder.run(one)) == {"failed": 1}
