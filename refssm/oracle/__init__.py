@@ -195,6 +195,7 @@ def _shifted(x, h, t):
 
 
 def _same(x):
+    """A difference on a line."""
     return x
 
 

@@ -13,11 +13,8 @@ from refssm_gpu._launching.arrays import HALVES
 ORDER = (0, 1, 7)[ROTATION % 3]  # of threads on the host build; a card does not ask
 
 MIRRORED = [op for op in OPERATORS if "gpu" not in op.lacks]
-SLOW = (
-    "linear_attention",
-    "xlstm",
-    "mamba3",
-)  # a block of threads for each state: half a minute for an operator
+# a block of threads for each state: half a minute for an operator
+SLOW = ("linear_attention", "xlstm", "mamba3")
 
 
 def each_in_turn(operators, turns: int):

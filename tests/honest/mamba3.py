@@ -94,7 +94,6 @@ def as_attention(g):
     diagonal = np.arange(l)
     weights = np.broadcast_to(weights, (*weights.shape[:-2], l, l)).copy()
     weights[..., diagonal, diagonal] = own
-    weights = np.where(np.tri(l, dtype=bool), weights, 0)
     pairs = q @ np.swapaxes(k, -1, -2)  # of a later key, too: 0·NaN would be NaN
     y = _summed(np.where(np.tri(l, dtype=bool), weights * pairs, 0), g.v)
     start = g.S0 + late[..., 0, None, None] * g.key0[..., :, None] * g.value0[..., None, :]

@@ -44,18 +44,8 @@ PAGE = Path(__file__).parents[3] / overview.CHECKS
 ORDER = [
     *("value", "state", "gradient", "against", "against_gradient"),
     *("split", "nan", "prefix", "additive", "scaling", "zero", "causal", "shift", "batch", "group"),
-    *(
-        "joined",
-        "rollback",
-        "copies",
-        "summed",
-        "repeat",
-        "strides",
-        "readonly",
-        "unchanged",
-        "alias",
-        "shapes",
-    ),
+    *("joined", "rollback", "copies", "summed", "repeat", "strides", "readonly", "unchanged"),
+    *("alias", "shapes"),
     *("empty", "flags", "lengths", "stream"),
 ]
 
