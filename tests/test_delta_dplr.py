@@ -286,6 +286,29 @@ def test_ellipsoids_hold_what_is_in_them_after_each_step():
         assert np.sqrt((x**2).sum(0)).max() <= ellipsoid.e[0, 0]
 
 
+def test_an_ellipsoid_that_columns_share_holds_what_is_in_each_of_them(monkeypatch):
+    rng = np.random.default_rng(16)
+    monkeypatch.setattr("refssm.conformance.gauges.columns.ellipsoids.MOST", 0)
+    x, ellipsoid = np.zeros((4, 3, 200)), balls(np.zeros((1, 4)), 3)
+    own, size = balls(np.zeros((4, 1)), 3), 10.0 ** np.array([0, -3, 2, 0])
+    size[-1] = 0
+    for _ in range(20):
+        gate, read, write = rng.random(3), rng.standard_normal(3), rng.standard_normal(3) / 2
+        r = rng.random((4, 3, 1)) * size[:, None, None]
+        x = gate[:, None] * x + write[:, None] * (read @ x)[:, None]
+        x = x + r * rng.choice([-1, 1], (4, 3, 200))
+        ellipsoid = ellipsoid.moved(gate[None], read[None], write[None])
+        ellipsoid = ellipsoid.plus(*boxes(r[:, :, 0].T[None]))
+        own = own.moved(gate[None], read[None], write[None]).plus(*boxes(r))
+        assert ellipsoid.shape.shape == (1, 1, 3, 3)
+        assert np.isclose(np.trace(ellipsoid.shape[0, 0]), 1)
+        inverse = np.linalg.inv(ellipsoid.shape[0, 0])
+        held = np.einsum("pnx,nm,pmx->px", x, inverse, x)
+        assert (held <= ellipsoid.e[0, :, None] ** 2 * (1 + 1e-12)).all()
+        # not much more than where each column has its own
+        assert (ellipsoid.e[0] <= 4 * own.e[:, 0]).all()
+
+
 @pytest.mark.parametrize("kind", ["float32", "bfloat16"])
 def test_what_is_removed_is_at_most_what_is_recalled_in_every_type(kind):
     rng, kind = np.random.default_rng(15), number_type(kind)

@@ -232,7 +232,7 @@ def _gradient(op, profile, dtype) -> Check:
     count = profile.gradient
     entries = entries_of(op, dtype, of_gradient=True)
     strategy = {"entries": entries, "subnormal": False}
-    presets = OfPresets(entries, profile.deep)
+    presets = OfPresets(entries, profile.deep, of_gradient=True)
     sized = OfPublished(of_gradient=True, deep=profile.deep)
     how = GRADIENT.hold, GRADIENT.at, strategy, presets, sized
     return Check(GRADIENT, op, dtype, count, *how)

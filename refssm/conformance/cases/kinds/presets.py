@@ -139,6 +139,7 @@ class OfPresets:
 
     entries: int
     deep: bool = False
+    of_gradient: bool = False
 
     def largest(self, op: Operator, dtype, dim: str) -> int:
         """The largest size of a dimension among its short cases; 0 if no preset has it."""
@@ -167,9 +168,10 @@ class OfPresets:
         if not lengths or (double and not LONG_DOUBLE_IS_WIDER):
             return short, ()
         long = fitting(presets, max(lengths), WORK)
-        if double:  # the only case with many states and many steps
-            widest = max(_cost(p, p.sizes) for p in long)
-            long = tuple(p for p in long if _cost(p, p.sizes) == widest)
+        if double or self.of_gradient:  # many states and many steps only in a value in double
+            end = min if self.of_gradient else max
+            cost = end(_cost(p, p.sizes) for p in long)
+            long = tuple(p for p in long if _cost(p, p.sizes) == cost)
         how["entries"] = WORK
         # each length has other presets, so that two lengths see all of two
         shares = [long[i :: len(lengths)] or long for i in range(len(lengths))]
