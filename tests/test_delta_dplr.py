@@ -14,6 +14,7 @@ from refssm.conformance.number_types import number_type
 from refssm.conformance.planted.linear_attention.low_rank.programs import adjoint, gradient_form
 from refssm.domains import removals, removed_keys, unit_keys
 from refssm.linear_attention.delta_dplr import DELTA_DPLR_RULE
+from refssm.linear_attention.delta_dplr_chunked import DELTA_DPLR_BY_CHUNKS
 
 PLAIN, STATEFUL, PACKED, *_, STEP = DELTA_DPLR_RULE.operators
 ROLES = ("reference", "jit")
@@ -359,3 +360,22 @@ def test_an_infinite_key_has_infinite_gradients_and_no_nan_beside_them(role):
     assert np.isfinite(dq[:2]).all()
     assert np.isfinite(dq[2, [0, 2, 3]]).all()
     assert not np.isfinite(dq[2, 1])
+
+
+@pytest.mark.parametrize("op", DELTA_DPLR_BY_CHUNKS.operators[:2], ids=lambda op: op.name)
+def test_a_chunk_keeps_the_roundings_of_what_it_takes_away(op):
+    # step 1 writes what it reads of the state before a gate that closes; later steps remove it all
+    arrays = dict(zip(op.inputs, usual(op, l=256, n=3, dtype="float64"), strict=True))
+    arrays["v"][1:], arrays["log_g"][:] = 0, 0
+    arrays["log_g"][1] = -33
+    assert judge(op, op.reference, *arrays.values(), chunk=4096).grade == "A"
+
+
+def test_a_sum_of_256_steps_loses_what_a_sum_of_16_does_not():
+    op = DELTA_DPLR_BY_CHUNKS.operators[1]
+    arrays = dict(zip(op.inputs, usual(op, l=256, n=3, dtype="float64"), strict=True))
+    arrays["v"][1:], arrays["log_g"][:] = 0, 0
+    arrays["log_g"][1] = -33
+    S, other = (op.reference(*arrays.values(), chunk=chunk)[1] for chunk in (16, 4096))
+    assert np.abs(S).max() < 1e-8
+    assert np.abs(other - S).max() > 2.0**-60

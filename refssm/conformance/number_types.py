@@ -36,7 +36,7 @@ class NumberType:
     def rounded(self, a: np.ndarray, real: bool) -> np.ndarray:
         """`a`, of double precision, rounded to this type's values."""
         if self.half:
-            a = _to_digits(a, self)
+            a = to_digits(a, self)
         if real:
             return a.astype(np.finfo(self.carrier).dtype)
         # a cotangent may be complex where all arguments are real
@@ -45,7 +45,7 @@ class NumberType:
         )
 
 
-def _to_digits(x: np.ndarray, kind: NumberType) -> np.ndarray:
+def to_digits(x: np.ndarray, kind: NumberType) -> np.ndarray:
     """Round to `kind.digits` bits, ties to even; fewer bits below the smallest normal number."""
     smallest = np.frexp(kind.tiny)[1]
     exponent = np.maximum(np.frexp(np.where(np.isfinite(x), x, 0.0))[1], smallest)

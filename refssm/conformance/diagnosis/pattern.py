@@ -9,11 +9,17 @@ from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Graded
 from refssm.conformance.diagnosis.place import FEW, Wrong, leading, place_of
-from refssm.conformance.diagnosis.roughness import is_rough, loses_alike, of_single
+from refssm.conformance.diagnosis.roughness import (
+    called,
+    few_bits,
+    is_rough,
+    loses_alike,
+    of_single,
+)
 from refssm.conformance.diagnosis.transcript import Episode, SpokenCall, expected, key_of_call
 from refssm.conformance.judging.result import GROWN
 from refssm.conformance.judging.verdict import WRITTEN
-from refssm.conformance.number_types import NUMBER_TYPES, TF32, NumberType
+from refssm.conformance.number_types import NUMBER_TYPES, TF32
 from refssm.conformance.standard import Standard
 
 CHANGING = (
@@ -147,7 +153,10 @@ def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) ->
             rounded = (k for k in fewer if _rounded_to(k.digits, candidate, calls))
             if (kind := next(rounded, None)) is None:
                 return ""
-            told = f"errors as large as those of {_name(kind)} ({kind.digits} bits) in some step"
+            told = f"errors as large as those of {called(kind)} ({kind.digits} bits)"
+            # a number of 8 bits among others errs by less, and may pass for one of 11
+            told += f", or of one number in {coarser[-1].name}" if kind is TF32 else ""
+            told = few_bits(candidate, calls) or f"{told} in some step"
             return _unless_grown(told, check, candidate, calls)
         # a running sum of the largest array loses as many roundings as it has terms
         terms = max((a.size for arguments, _, _ in calls for a in arguments), default=1)
@@ -155,14 +164,10 @@ def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) ->
         if few and all(min(w.bad.mean(), _early(w).mean()) > 0.5 for w in spread):
             bits = int(-np.log2(units))
             told = f"only {bits} bits right in most entries: too few for rounding, more than"
-            told += f" {_name(kind)}"
+            told += f" {called(kind)}"
             return _unless_grown(told, check, candidate, calls)
         finer = kind.u
     return ""
-
-
-def _name(kind: NumberType) -> str:
-    return "TF32 or float16" if kind is TF32 else kind.name
 
 
 def _rounded_to(digits: int, candidate: Candidate, calls) -> bool:

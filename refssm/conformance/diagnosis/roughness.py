@@ -6,6 +6,7 @@ number is, so it changes by as much as it is.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,13 @@ from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.diagnosis.transcript import key_of_call
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import expect
-from refssm.conformance.number_types import NUMBER_TYPES, TF32, number_type
+from refssm.conformance.number_types import (
+    NUMBER_TYPES,
+    TF32,
+    NumberType,
+    number_type,
+    to_digits,
+)
 from refssm.conformance.standard import C
 
 CALLS, NEIGHBOURS = 3, 2
@@ -77,6 +84,78 @@ def is_rough(
     return bool(changes) and float(np.median(changes)) > ROUGH
 
 
+def few_bits(candidate: Candidate, calls: Iterable) -> str:
+    """Text on arguments, or results, that have the bits of a coarser type inside; or "".
+
+    Such an argument may be rounded before the call, and no result changes.
+    """
+    told, standard = _distinct(calls)[:CALLS], candidate.standard
+    for kind in (NUMBER_TYPES["bfloat16"], TF32):
+        for votes_of in (_of_arguments, _of_results) if standard and kind.u > standard.u else ():
+            votes = [votes_of(candidate, kind, *call) for call in told]
+            seen = {name: [v[name] for v in votes if name in v] for name in chain(*votes)}
+            if names := sorted(f"`{name}`" for name, held in seen.items() if all(held)):
+                verb = "is" if len(names) == 1 else "are"
+                return (
+                    f"{' and '.join(names)} {verb} rounded to {kind.digits} bits ({called(kind)})"
+                )
+    return ""
+
+
+def called(kind: NumberType) -> str:
+    """The name of an arithmetic in a report."""
+    return "TF32 or float16" if kind is TF32 else kind.name
+
+
+def _of_arguments(candidate: Candidate, kind: NumberType, arguments, statics, vjp: bool):
+    """For each argument with an influence: whether this type holds it inside."""
+    moved, found = next(_neighbours(arguments, FARTHEST)), {}
+    names = [*(f"d{y}" for y in candidate.op.outputs if vjp), *candidate.op.inputs]
+    own = _bits(candidate, moved, statics, vjp)
+    for j, (name, a) in enumerate(zip(names, moved, strict=True)):
+        if not own or a.dtype.kind not in "fc" or (_held(a, kind) == a).mean() > 0.5:
+            continue
+        others = _held(a, kind), (a * (1 + 4 * kind.u)).astype(a.dtype)
+        near, far = (
+            _bits(candidate, [*moved[:j], b, *moved[j + 1 :]], statics, vjp) for b in others
+        )
+        if near and far and far != own:
+            found[name] = near == own
+    return found
+
+
+def _of_results(candidate: Candidate, kind: NumberType, arguments, statics, vjp: bool):
+    """For each result with many values: whether this type holds all of them."""
+    op, moved = candidate.op, next(_neighbours(arguments, FARTHEST))
+    names = [f"d{n}" for n in op.inputs if n not in op.discrete] if vjp else op.outputs
+    results = _results(candidate, moved, statics, vjp)
+    several = [len(np.unique(np.abs(y))) > 2 * CALLS for y in results]
+    held = [bool((_held(y, kind) == y).all()) for y in results]
+    return {n: h for n, h, many in zip(names, held, several, strict=False) if many}
+
+
+def _held(a: np.ndarray, kind: NumberType) -> np.ndarray:
+    """The numbers as this type holds them."""
+    parts = np.ascontiguousarray(a).view(a.real.dtype)
+    with np.errstate(all="ignore"):
+        wide = to_digits(parts.astype(np.float64), kind)
+    return wide.astype(parts.dtype).view(a.dtype).reshape(a.shape)
+
+
+def _bits(candidate: Candidate, arguments, statics, vjp: bool) -> list[bytes]:
+    return [y.tobytes() for y in _results(candidate, arguments, statics, vjp)]
+
+
+def _results(candidate: Candidate, arguments, statics, vjp: bool) -> list[np.ndarray]:
+    """The results of one call; none if it fails or is declined."""
+    try:
+        candidate.admitted(arguments[len(candidate.op.outputs) :] if vjp else arguments, statics)
+        outputs = candidate.outputs(arguments, statics, vjp=vjp)
+    except (Broken, Declined):
+        return []
+    return [y if isinstance(y, np.ndarray) else np.zeros(0) for y in outputs]
+
+
 def loses_alike(candidate: Candidate, calls: Iterable) -> str:
     """The other precision, single or double, in which the same calls lose as many digits; or "".
 
@@ -132,10 +211,8 @@ def _neighbours(arguments, step: float) -> Iterator[list[np.ndarray]]:
 def _seen(candidate: Candidate, arguments, statics, vjp: bool) -> list[_Seen]:
     """The outputs of one call; none if it fails or is declined."""
     op = candidate.op
-    arrays = arguments[len(op.outputs) :] if vjp else arguments
     try:
-        candidate.admitted(arrays, statics)
-        outputs = candidate.outputs(arguments, statics, vjp=vjp)
+        outputs = _results(candidate, arguments, statics, vjp)
         gauged = expect(op, arguments, statics, op.bare_vjp if vjp else None, candidate.standard)
     except (Broken, Declined):
         return []

@@ -123,23 +123,28 @@ def doubled(run: LowRankRun, X, **_):
 
 
 def apart(run: LowRankRun, X, *, chunk=0):
-    """What steps have written and what they have taken away: two sums of a chunk, or of 128 steps.
+    """What is above 0 of all that steps add, and what is below: two sums of a chunk, or of 128.
 
-    So a chunk adds. What was taken away errs by a rounding more, to the side where it shows.
+    So a chunk adds: what b writes may be taken away later, and a sum of all keeps its roundings.
+    One of the two sums errs by a rounding more, to the side where it shows.
     """
-    written, taken, found = X, np.zeros_like(X), []
+    above, below, found = *_sides(X), []
     decays, driven = np.exp(run.g)[..., None], outer(run.x, run.y)
     for t in range(run.g.shape[-2]):
+        X = above - below
         if t and t % max(chunk, LONG) == 0:
-            X = written = written - taken
-            taken = np.zeros_like(X)
+            above, below = _sides(X)
         decay, drive = decays[..., t, :, :], driven[..., t, :, :]
-        moved = outer(run.write[..., t, :], recalled(X, run.read[..., t, :]))
-        X = decay * X + moved + drive
-        written, taken = decay * written + drive, decay * taken - moved
-        found.append((written, taken))
-    written, taken = (np.stack(parts, axis=-3) for parts in zip(*found, strict=True))
-    return written, farther(written, taken)
+        more = _sides(drive), _sides(outer(run.write[..., t, :], recalled(X, run.read[..., t, :])))
+        above, below = (decay * x + y + z for x, y, z in zip((above, below), *more, strict=True))
+        found.append((above, below))
+    above, below = (np.stack(parts, axis=-3) for parts in zip(*found, strict=True))
+    return above, farther(above, below)
+
+
+def _sides(x):
+    """What is above 0, and what is below it."""
+    return np.maximum(x, 0), np.maximum(-x, 0)
 
 
 class ByLowRankStates:
