@@ -14,7 +14,7 @@ import json
 import sys
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from pathlib import Path
@@ -32,6 +32,7 @@ from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import Declined, InProcess
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.checks import PROFILES, Check, checks_of, default_types
+from refssm.conformance.checks.drawing import Draws
 from refssm.conformance.checks.law import Law
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.verdict import Verdict
@@ -40,6 +41,7 @@ from selftest.stored import Soaked, store, today
 
 SOURCES = ROOT
 LAW_CASES = 4
+LARGE = 5  # one seed of a check in so many has a long or wide case beside
 
 
 def pieces(seeds: int, cases: int) -> list[tuple[str, str, int, int]]:
@@ -64,7 +66,8 @@ def _checks(name: str) -> list[Check]:
 def run_piece(name: str, check_id: str, seed: int, count: int) -> dict:
     """Judge all honest implementations of one operator on the cases of one seed."""
     check = next(c for c in _checks(name) if c.id == check_id)
-    seen = judged(check, here(name), count, seed + 2**20)  # other seeds than those of ordinary runs
+    cases = drawn(check, count, seed // len(_checks(name)), seed + 2**20)  # not ordinary seeds
+    seen = judged(check, here(name), cases)
     key = {"operator": name, "check": check_id, "seed": seed, "cases": count}
     return {**key, "worst": seen.worst, "rejected": seen.rejected}
 
@@ -82,7 +85,26 @@ def here(name: str) -> list[Honest]:
     return [h for h in implementations() if h.op == name and not h.absent]
 
 
-def judged(check: Check, implementations_: list[Honest], count: int, seed: int) -> Seen:
+def drawn(check: Check, count: int, turn: int, seed: int) -> Iterator[Case]:
+    """Cases without the simplest, with which ordinary runs begin; then a long or wide one at times.
+
+    Turn 0 of a check draws the simplest: with one case for each seed all would be simple.
+    """
+    drawing, seed = check.cases(), seed_of(check, seed)
+    for piece in drawing.pieces(count, turn=1):
+        yield from (sample.case for sample in piece.samples(seed))
+    beside = [*drawing.long, *drawing.published]
+    if beside and turn % LARGE == LARGE - 1:
+        sampler = beside[turn // LARGE % len(beside)]
+        yield from (sample.case for sample in Draws(0, sampler, range(1), 1, 1).samples(seed))
+
+
+def seed_of(check: Check, seed: int) -> int:
+    """Each check has its own cases."""
+    return zlib.crc32(check.id.encode()) ^ seed
+
+
+def judged(check: Check, implementations_: list[Honest], cases: Iterable[Case]) -> Seen:
     """One check of all implementations that can run it; cases and gauges are computed once."""
     honest = [h for h in implementations_ if _can_run(check, h)]
     seen = Seen({h.name: 0.0 for h in honest}, [], set())
@@ -98,7 +120,7 @@ def judged(check: Check, implementations_: list[Honest], count: int, seed: int) 
                 seen.passed.add(h.name)
 
     with remembering():
-        for case in check.cases().cases(count, zlib.crc32(check.id.encode()) ^ seed):
+        for case in cases:
             judge_case(case)
     return seen
 

@@ -97,6 +97,19 @@ def test_the_seeds_of_an_operator_go_round_all_its_checks_that_draw_cases():
     assert {name for name, _, _, _ in pieces} == {h.op for h in soak.implementations()}
 
 
+def test_each_seed_draws_other_cases_and_some_draw_long_and_wide_ones():
+    (check,) = (c for c in soak._checks("rwkv6") if c.id == "rwkv6/value[float32]")
+    drawn = [case for turn in range(40) for case in soak.drawn(check, 1, turn, turn)]
+    sizes = [tuple(case.sizes.values()) for case in drawn]
+    assert len(set(sizes)) > 20  # the simplest case of each seed has the same
+    assert len(drawn) == 40 + 40 // soak.LARGE
+    assert max(case.sizes["l"] for case in drawn) > 1000
+    assert max(case.sizes["n"] for case in drawn) >= 128
+    five = list(soak.drawn(check, 5, 0, 0))
+    assert len(five) == 5
+    assert [case.preset is not None for case in five].count(True) == 1
+
+
 def test_what_other_sources_did_does_not_count(folder, tmp_path, monkeypatch):
     (tmp_path / "one.py").write_text("a = 1", encoding="utf-8")
     monkeypatch.setattr(soak, "SOURCES", tmp_path)
