@@ -318,7 +318,8 @@ def test_what_is_removed_is_at_most_what_is_recalled_in_every_type(kind):
     b = following(a, rates, kind, entry_by_entry=True)
     assert ((a * b <= 0) & (np.abs(b) <= np.abs(a))).all()
     q, k, v, log_g = (x.astype(np.float32) for x in usual(l=50, n=16)[:4])
-    ((name, other),) = changed_alone(PLAIN, [q, k, v, log_g, a, b])
+    ((name, other),) = changed_alone(PLAIN, [q, k, v, log_g, a, b], kind)
+    assert (kind.rounded(other.astype(float), real=True) == other).all()
     assert name == "b"
     assert within(PLAIN, [q, k, v, log_g, a, other], kind)
     assert within(PLAIN, [q, k, v, log_g, a, b], kind)

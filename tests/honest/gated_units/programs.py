@@ -117,11 +117,16 @@ def as_matrix(a, b, s):
     a, b, begins = _full(a, b, s)
     x, l = np.empty_like(b), b.shape[-2]
     row = np.zeros((*b.shape[:-2], l, b.shape[-1]), b.dtype)
+    own = np.zeros(row.shape, bool)  # of the sequence of this step
+    # NaN and infinity stay though a product of decays underflows
+    least = np.where(np.isfinite(b), 0, np.finfo(b.dtype).tiny)
     for t in range(l):
-        row = np.where(begins[..., t : t + 1, :], 0, row * a[..., t : t + 1, :])
-        row[..., t, :] = 1
+        row = row * a[..., t : t + 1, :]
+        own = own & ~begins[..., t : t + 1, :]
+        row[..., t, :], own[..., t, :] = 1, True
         past = (..., slice(0, t + 1), slice(None))
-        x[..., t, :] = np.where(row[past] == 0, 0, row[past] * b[past]).sum(-2)
+        weights = np.maximum(row[past], least[past])
+        x[..., t, :] = np.where(own[past], weights * b[past], 0).sum(-2)
     return x
 
 

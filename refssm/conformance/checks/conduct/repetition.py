@@ -101,7 +101,7 @@ def _changed_alone(candidate: Candidate, case: Case) -> Iterator[Verdict]:
     first = candidate.results(arrays, statics)
     if not candidate.grader.outputs(arrays, first, candidate.grader.expect(arrays, statics)).ok:
         return
-    for what, mixed in _mixed(candidate.op, arrays, values):
+    for what, mixed in _mixed(candidate.op, case.type, arrays, values):
         try:
             mixed = candidate.admitted(mixed, statics)
             candidate.results(arrays, statics)  # what is kept may be of the last call only
@@ -113,13 +113,13 @@ def _changed_alone(candidate: Candidate, case: Case) -> Iterator[Verdict]:
         yield verdict if verdict.ok else replace(verdict, message=told, kind=KIND)
 
 
-def _mixed(op: Operator, arrays, values) -> Iterator[tuple[str, list[np.ndarray]]]:
+def _mixed(op: Operator, kind, arrays, values) -> Iterator[tuple[str, list[np.ndarray]]]:
     """The arguments with the new value of one, or of those that belong together, and its name."""
     for names in together(op):
         changed = zip(op.inputs, arrays, values, strict=True)
         mixed = [new if name in names else old for name, old, new in changed]
         yield " and ".join(f"`{name}`" for name in names), mixed
-    for name, value in changed_alone(op, arrays):
+    for name, value in changed_alone(op, arrays, kind):
         given = zip(op.inputs, arrays, strict=True)
         yield f"`{name}`", [value if other == name else old for other, old in given]
 
@@ -170,7 +170,7 @@ def _pulled_again(candidate: Candidate, case: Case) -> Verdict:
         return candidate.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
 
     others = [("other values", values)]
-    for what, mixed in _mixed(candidate.op, arrays, values) if len(arrays) > 1 else ():
+    for what, mixed in _mixed(candidate.op, case.type, arrays, values) if len(arrays) > 1 else ():
         others.append((f"another value of {what} alone", mixed))
     first = None
     for what, forward in others:
