@@ -73,12 +73,10 @@ def together(op: Operator) -> Iterable[tuple[str, ...]]:
             yield (name, *(other for other, leader in followers.items() if leader == name))
 
 
-def changed_alone(
-    op: Operator, arrays, kind: NumberType
-) -> Iterable[tuple[str, np.ndarray]]:
+def changed_alone(op: Operator, arrays, kind: NumberType) -> Iterable[tuple[str, np.ndarray]]:
     """New values of what multiplies another argument entry by entry, beside the old ones of that.
 
-    A number −η of b = −a ∘ η becomes −(1 − η), rounded to the type: a difference may have more bits.
+    A number −η of b = −a ∘ η becomes −(1 − η), rounded: a difference may have more bits.
     """
     named = dict(zip(op.inputs, arrays, strict=True))
     for name, domain in op.inputs.items():

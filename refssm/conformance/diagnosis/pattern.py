@@ -27,6 +27,7 @@ CHANGING = (
     "wrote, or on the order of threads"
 )
 MEASURED, SEVERAL = 4.0, 3
+ROUNDINGS = 32  # of its own size in the median entry
 CASES = 2  # failing cases, at least, for a sentence on what they have in common
 SIMPLE = {2: "twice", 0.5: "half", -1: "minus", 1j: "i times", -1j: "−i times", 0: "0 instead of"}
 
@@ -141,8 +142,12 @@ def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) ->
         return ""
     if not _of_either_sign(wrong):
         return ""
-    # a wrong formula shows in a small case, by more than rounding
-    units = max(float(np.max(w.error / w.k1, where=_normal(w), initial=0.0)) for w in wrong)
+    # a wrong formula shows in a small case, by more than rounding; also where 0 is right
+    large_enough = NUMBER_TYPES["float32"].tiny / TF32.u
+    units = max(
+        float(np.max(w.error / w.k1, where=w.bad & (w.k1 > large_enough), initial=0.0))
+        for w in wrong
+    )
     coarser = [NUMBER_TYPES["float32"], TF32, NUMBER_TYPES["bfloat16"]]
     finer = standard.u
     for kind in (k for k in coarser if k.u > standard.u):
@@ -156,8 +161,10 @@ def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) ->
             told = f"errors as large as those of {called(kind)} ({kind.digits} bits)"
             # a number of 8 bits among others errs by less, and may pass for one of 11
             told += f", or of one number in {coarser[-1].name}" if kind is TF32 else ""
-            told = few_bits(candidate, calls) or f"{told} in some step"
-            return _unless_grown(told, check, candidate, calls)
+            told = few_bits(candidate, calls) or (
+                f"{told} in some step" if _small(wrong, kind.u) else ""
+            )
+            return told and _unless_grown(told, check, candidate, calls)
         # a running sum of the largest array loses as many roundings as it has terms
         terms = max((a.size for arguments, _, _ in calls for a in arguments), default=1)
         few = not exact and max(finer * standard.room, standard.u * terms) < units < kind.u
@@ -191,6 +198,16 @@ def _unless_grown(told: str, check: Check, candidate: Candidate, calls) -> str:
     except (Broken, Declined):
         right = False
     return "" if right else told
+
+
+def _small(wrong: list[Wrong], u: float) -> bool:
+    """True if in some output most wrong entries err by few roundings of their own size.
+
+    A formula whose error is as large as what is wanted may lie within a loose bound in all cases.
+    """
+    with np.errstate(all="ignore"):
+        of_own = [(w.error / np.abs(w.want))[_normal(w)] for w in wrong]
+    return any(found.size and np.median(found) <= ROUNDINGS * u for found in of_own)
 
 
 def _early(w: Wrong) -> np.ndarray:

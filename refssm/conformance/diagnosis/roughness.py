@@ -26,6 +26,7 @@ from refssm.conformance.number_types import (
 from refssm.conformance.standard import C
 
 CALLS, NEIGHBOURS = 3, 2
+OF_FEW, FEW = 32, 8  # neighbours of a call with so few numbers: some may err alike by chance
 # a neighbour is so many roundings of the coarser type away, or half as many: few would find the
 # same rounding error again, which repeats with each unit in the last place
 ROUNDINGS = 64.0
@@ -200,7 +201,8 @@ def _size(call) -> int:
 
 def _neighbours(arguments, step: float) -> Iterator[list[np.ndarray]]:
     """The arguments with each number changed by half of `step` to `step`, up or down."""
-    for seed in range(NEIGHBOURS):
+    few = sum(a.size for a in arguments) <= FEW
+    for seed in range(OF_FEW if few else NEIGHBOURS):
         rng, moved = np.random.default_rng(seed), []
         for a in arguments:
             part = rng.uniform(0.5, 1, a.shape) * rng.choice([-1, 1], a.shape)

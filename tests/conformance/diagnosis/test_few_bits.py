@@ -17,10 +17,10 @@ SCAN = operator_named("linear_scan")
 STEP = operator_named("rwkv6_step")
 
 
-def told_of(op, function):
+def told_of(op, function, check="value", vjp=None):
     """What the wrong result of a function in single precision looks like."""
-    found = Found(op, function, None, declared=Declaration(op.name, dtypes=("float32",)))
-    how = {"only_checks": ("value",), "types": ("float32",), "folder": None, "diagnose": True}
+    found = Found(op, function, vjp, declared=Declaration(op.name, dtypes=("float32",)))
+    how = {"only_checks": (check,), "types": ("float32",), "folder": None, "diagnose": True}
     with remembering():
         line, *_ = results_of(Session(InProcess([found]), "", Settings(**how)))
     assert line.failed, line
@@ -75,3 +75,14 @@ def test_an_argument_without_influence_and_a_right_one_are_not_named():
         return SCAN.reference(a, b) * (1 + 2.0**-9 * np.sign(_low(b) - b))
 
     assert "`" not in told_of(SCAN, program)
+
+
+@pytest.mark.long
+def test_a_gradient_one_step_late_is_no_arithmetic_of_few_bits_though_its_bound_is_large():
+    op = operator_named("mlstm")
+
+    def late(dy, *arguments, **statics):
+        *others, df = op.vjp()(dy, *arguments, **statics)
+        return *others, np.concatenate([df[..., 1:], 0 * df[..., :1]], axis=-1)
+
+    assert "bits" not in told_of(op, op.reference, "gradient", late)
