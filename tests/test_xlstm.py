@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from judging import judged
 
 import refssm
 from refssm._declaration.arguments import several
@@ -287,3 +288,16 @@ def test_gates_before_their_functions_and_unscaled_queries_or_keys_are_conventio
     made = [", ".join(map(repr, one)) for one in conventions(MLSTM)]
     assert "log_sigmoid('log_f'), scaled('q')" in made
     assert "log_sigmoid('log_f'), scaled('k')" in made
+
+
+@pytest.mark.parametrize("check", ["split", "batch", "group"])
+def test_laws_take_a_state_in_the_units_of_its_bounds(check):
+    scale = np.exp(np.float32(40.3))
+
+    def in_other_units(*arguments, **statics):
+        y, S, s, m = MLSTM_STATEFUL.reference(*arguments, **statics)
+        # what is lost and found again is a rounding of the state
+        return y, S * np.float32(0.7) / np.float32(0.7) * scale, s * scale, m - np.float32(40.3)
+
+    lines = judged("mlstm_stateful", in_other_units, check, types=("float32",))
+    assert [line.verdict for line in lines] == ["pass"], lines

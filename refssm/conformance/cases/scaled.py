@@ -35,6 +35,11 @@ def comparable(op: Operator, outputs: Sequence, like: Sequence) -> tuple:
     return outputs[0], *moved, same
 
 
+def as_expected(op: Operator, outputs: Sequence, gauges: Sequence) -> tuple:
+    """The outputs in the units of their bounds: those of the right values."""
+    return comparable(op, outputs, [gauge.value for gauge in gauges])
+
+
 def with_excess(op: Operator, cotangents: Sequence, outputs: Sequence) -> list:
     """The cotangents of a loss that depends on e^m S alone: dm is Σ S ∘ dS over all states."""
     if not has_scale(op):

@@ -6,7 +6,7 @@ import numpy as np
 
 from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.scaled import comparable
+from refssm.conformance.cases.scaled import as_expected, comparable
 from refssm.conformance.checks.law import NOTHING, law
 from refssm.conformance.judging.verdict import Verdict, worst_of
 
@@ -21,7 +21,7 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
     if not any(n > 1 for n in shape):
         return NOTHING
     ys, gauged = candidate.results(arrays, statics), candidate.grader.expect(arrays, statics)
-    verdicts = []
+    ys, verdicts = as_expected(op, ys, gauged), []
     for axis, size in enumerate(shape):
         i = int(case.generator(400 + axis).integers(size))
         one = [
@@ -58,6 +58,7 @@ def group(candidate: Candidate, case: Case) -> Verdict:
     if case.batch["g"] < 2:
         return NOTHING
     ys, bounds = candidate.results(arrays, statics), candidate.grader.expect(arrays, statics)
+    ys = as_expected(op, ys, bounds)
     turned = [
         np.ascontiguousarray(np.flip(a, len(a.shape) - len(d) - len(axes) + axes.index("g")))
         if "g" in axes else a

@@ -8,7 +8,7 @@ from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.scaled import comparable
+from refssm.conformance.cases.scaled import as_expected, comparable
 from refssm.conformance.checks.law import NOTHING, law
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.grading import inexact
@@ -65,8 +65,8 @@ def additive(candidate: Candidate, case: Case) -> Verdict:
             continue
         first, second, both = (candidate.admitted(x, statics) for x in (first, second, both))
         ys = [candidate.results(x, statics) for x in (both, first, second)]
-        ys = [comparable(op, y, ys[0]) for y in ys]
         gauged = [candidate.grader.expect(x, statics) for x in (both, first, second)]
+        ys = [as_expected(op, y, gauged[0]) for y in ys]
         for j in outputs:
             wide = ys[1][j].astype(np.result_type(ys[1][j], np.float64)) + ys[2][j]
             verdicts.append(

@@ -13,7 +13,7 @@ from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.cotangents import cotangents_of
-from refssm.conformance.cases.scaled import comparable
+from refssm.conformance.cases.scaled import as_expected, comparable
 from refssm.conformance.cases.windows import at_length, cut, in_window, time_axes, timed, windowed
 from refssm.conformance.checks.law import NOTHING, law
 from refssm.conformance.checks.linear_laws import linear_arguments
@@ -182,6 +182,7 @@ def split(candidate: Candidate, case: Case) -> Verdict:
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     ys, gauges = candidate.results(arrays, statics), candidate.grader.expect(arrays, statics)
+    ys = as_expected(op, ys, gauges)
     other, verdicts, left_out = _going_on(op), [NOTHING], False
     assert other is not None
     taken = {offer.name: offer.adapters for offer in candidate.worker.found}
@@ -204,7 +205,7 @@ def split(candidate: Candidate, case: Case) -> Verdict:
         verdicts.append(
             candidate.grader.agree(arrays, tail[0], kept, bounds[0], whole, through=True)
         )
-        tail = comparable(op, tail, ys)
+        tail = comparable(op, (ys[0], *tail[1:]), ys)  # the states; outputs are of fewer steps
         for j in op.state_outputs if window.stop == ys[0].shape[-rank] else ():
             bound = bounds[j], gauges[j]
             verdicts.append(

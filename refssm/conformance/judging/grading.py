@@ -19,7 +19,7 @@ from math import floor, log2
 import numpy as np
 
 from refssm._declaration.operator import Operator
-from refssm.conformance.cases.scaled import comparable
+from refssm.conformance.cases.scaled import as_expected
 from refssm.conformance.gauges.gauge import Cumulated, Gauge
 from refssm.conformance.judging.allowed import Bounds, decided, gross, least_size
 from refssm.conformance.judging.expected import expect
@@ -339,7 +339,7 @@ def grade_outputs(
     if not isinstance(outputs, tuple) or len(outputs) != len(gauged):
         got = f"{len(outputs)} outputs" if isinstance(outputs, tuple) else type(outputs).__name__
         return wrong(f"returned {got}, want {len(gauged)} outputs", kind="number of outputs")
-    outputs = comparable(op, outputs, [g.value for g in gauged])
+    outputs = as_expected(op, outputs, gauged)
     if op.contract.basis_free:
         return grade_invariants(op, outputs, gauged, standard or Standard.of(np.float64))
     types, product = types_in(op, arrays, standard), span_product(op, arrays)
