@@ -99,6 +99,11 @@ def drawn(check: Check, count: int, turn: int, seed: int) -> Iterator[Case]:
         yield from (sample.case for sample in Draws(0, sampler, range(1), 1, 1).samples(seed))
 
 
+def usual(check: Check, count: int, seed: int) -> Iterator[Case]:
+    """Cases as an ordinary run has them, the simplest first."""
+    return check.cases().cases(count, seed_of(check, seed))
+
+
 def seed_of(check: Check, seed: int) -> int:
     """Each check has its own cases."""
     return zlib.crc32(check.id.encode()) ^ seed

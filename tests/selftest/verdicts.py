@@ -78,8 +78,7 @@ def honest_rows(name: str, seed: int) -> list[Row]:
     honest = [h for h in soak.here(name) if not h.needs]  # without libraries that may be missing
     rows = []
     for check in checks_of(op, profile, default_types(op, profile), vjp=op.differentiable):
-        cases = check.cases().cases(min(CASES, check.count), soak.seed_of(check, seed))
-        seen = soak.judged(check, honest, cases)
+        seen = soak.judged(check, honest, soak.usual(check, min(CASES, check.count), seed))
         refused = {text.partition(":")[0] for text in seen.rejected}
         for implementation, ratio in seen.worst.items():
             judged = "pass" if implementation in seen.passed else "nothing judged"
