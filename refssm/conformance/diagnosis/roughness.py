@@ -137,7 +137,7 @@ def _of_results(candidate: Candidate, kind: NumberType, arguments, statics, vjp:
 
 def _held(a: np.ndarray, kind: NumberType) -> np.ndarray:
     """The numbers as this type holds them."""
-    parts = np.ascontiguousarray(a).view(a.real.dtype)
+    parts = np.ascontiguousarray(a).view(np.finfo(a.dtype).dtype)
     with np.errstate(all="ignore"):
         wide = to_digits(parts.astype(np.float64), kind)
     return wide.astype(parts.dtype).view(a.dtype).reshape(a.shape)
