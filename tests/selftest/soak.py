@@ -41,7 +41,7 @@ from selftest.stored import Soaked, store, today
 
 SOURCES = ROOT
 LAW_CASES = 4
-LARGE = 5  # one seed of a check in so many has a long or wide case beside
+LARGE = 5  # one seed of a check in so many, the first too, has a long or wide case beside
 
 
 def pieces(seeds: int, cases: int) -> list[tuple[str, str, int, int]]:
@@ -94,7 +94,7 @@ def drawn(check: Check, count: int, turn: int, seed: int) -> Iterator[Case]:
     for piece in drawing.pieces(count, turn=1):
         yield from (sample.case for sample in piece.samples(seed))
     beside = [*drawing.long, *drawing.published]
-    if beside and turn % LARGE == LARGE - 1:
+    if beside and turn % LARGE == 0:
         sampler = beside[turn // LARGE % len(beside)]
         yield from (sample.case for sample in Draws(0, sampler, range(1), 1, 1).samples(seed))
 

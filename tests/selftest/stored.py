@@ -158,8 +158,9 @@ and JAX 0.10.2, with the judge's own cases: 100 seeds, 5 cases each, 13,000 piec
 0b617be4. Three cases of PyTorch's transform of 254 points were rejected, rightly
 ([findings](findings.md)), and no other; the honest program has powers of two since. The 122
 recurrences with gates and their stages (linear attention, Mamba-2 and 3, RWKV, mLSTM, RG-LRU,
-minGRU, LinOSS) had 10 seeds of 5 cases each at commit a29a66d5, long and wide ones among them,
-1,220 pieces, with NumPy, SciPy and Numba; PyTorch and JAX were not installed. Two were rejected:
+minGRU, LinOSS) had 10 seeds of 5 cases each at commit a29a66d5, without long and wide ones (they
+begin with the first seed since), 1,220 pieces, with NumPy, SciPy and Numba; PyTorch and JAX were
+not installed. Two were rejected:
 minGRU's matrix program lost NaN where a product of decays underflows, and does not any more;
 mLSTM's program without units is right, and `split` compared states in its units with bounds in
 those of the reference; now it has the reference's. 1000 seeds of one case each, which 66 of them

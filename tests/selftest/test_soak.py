@@ -105,7 +105,10 @@ def test_each_seed_draws_other_cases_and_some_draw_long_and_wide_ones():
     assert len(drawn) == 40 + 40 // soak.LARGE
     assert max(case.sizes["l"] for case in drawn) > 1000
     assert max(case.sizes["n"] for case in drawn) >= 128
-    five = list(soak.drawn(check, 5, 0, 0))
+    first = list(soak.drawn(check, 1, 0, 0))
+    assert len(first) == 2  # a soak of few seeds has long cases, too
+    assert first[1].sizes["l"] > 1000
+    five = list(soak.drawn(check, 5, 1, 0))
     assert len(five) == 5
     assert [case.preset is not None for case in five].count(True) == 1
 

@@ -10,6 +10,7 @@ from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Graded
 from refssm.conformance.diagnosis.place import FEW, Wrong, leading, place_of
 from refssm.conformance.diagnosis.roughness import (
+    SMALL,
     called,
     few_bits,
     is_rough,
@@ -143,10 +144,8 @@ def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) ->
     if not _of_either_sign(wrong):
         return ""
     # a wrong formula shows in a small case, by more than rounding; also where 0 is right
-    large_enough = NUMBER_TYPES["float32"].tiny / TF32.u
     units = max(
-        float(np.max(w.error / w.k1, where=w.bad & (w.k1 > large_enough), initial=0.0))
-        for w in wrong
+        float(np.max(w.error / w.k1, where=w.bad & (w.k1 > SMALL), initial=0.0)) for w in wrong
     )
     coarser = [NUMBER_TYPES["float32"], TF32, NUMBER_TYPES["bfloat16"]]
     finer = standard.u
@@ -220,7 +219,7 @@ def _early(w: Wrong) -> np.ndarray:
 
 def _normal(w: Wrong) -> np.ndarray:
     """The wrong entries well above single precision's subnormals, which lose more digits."""
-    return w.bad & (np.abs(w.want) > NUMBER_TYPES["float32"].tiny / TF32.u)
+    return w.bad & (np.abs(w.want) > SMALL)
 
 
 def _of_either_sign(wrong: list[Wrong]) -> bool:
