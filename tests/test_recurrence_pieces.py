@@ -186,7 +186,7 @@ def test_a_gradient_gets_no_cotangent_with_an_axis_that_its_arguments_lack(numbe
         tail = np.cumsum(dy[..., ::-1], axis=-1)[..., ::-1] + dx
         return tail, dx + dy.sum(axis=-1, keepdims=True)
 
-    pieces = ByPieces("running_sum", sums, back, (-1,), -1, [1], only_states=False)
+    pieces = ByPieces("running_sum", sums, back, sums, (-1,), -1, [1], only_states=False)
     b, numbers = np.arange(3.0), np.array(numbers)
     ones = np.ones((*numbers.shape[:-1], 3)), np.ones((*numbers.shape, 1))
     packed = pieces.sequences_back(ones, (b,), [np.ones((2, 1))], numbers)

@@ -29,6 +29,7 @@ class ByPieces:
     name: str  # of the operator, for messages
     run: Callable[..., Any]
     back: Callable[..., Any]
+    passing: Callable[..., Any]  # as `run`, where only states count
     axes: Sequence[int]  # the axis of time of each argument, from the end; 0 if it has none
     out: int  # the axis of time of the output
     ranks: Sequence[int]  # core axes of each part of a state
@@ -70,7 +71,7 @@ class ByPieces:
 
     def at_places(self, arguments, start, places, **statics):
         """The outputs from one state, and the state before each place."""
-        y, states = self._chained(arguments, self._together(start), places, **statics)
+        y, states = self._chained(self.run, arguments, self._together(start), places, **statics)
         held = self._stacked(zip(*states[1:], strict=True))  # one more than places: the last state
         pairs = zip(held, self.ranks, strict=True)
         held = [at(x, slice(-1), -rank - 1) for x, rank in pairs]
@@ -84,7 +85,7 @@ class ByPieces:
         if places.ndim > 1:
             cotangents = self._narrow(cotangents, arguments, start, **statics)
         dy, *dstates = _widened(cotangents, (*arguments, *self._apart(start)))
-        _, states = self._chained(arguments, start, places, **statics)
+        _, states = self._chained(self.passing, arguments, start, places, **statics)
         windows, found = self._between(arguments, places), []
         carried = [np.zeros_like(x) for x in states[-1]]
         for i in range(len(windows) - 1, -1, -1):
@@ -98,12 +99,12 @@ class ByPieces:
                 carried = [x + at_place for x, at_place in pairs]
         return *self._gathered(found), *carried
 
-    def _chained(self, arguments, start, places, **statics):
+    def _chained(self, run, arguments, start, places, **statics):
         """The outputs of each piece between places, and the parts of the states around each."""
         y, states = [], [self._apart(start)]
         for w in self._between(arguments, places):
             before = self._together(states[-1])
-            piece, *state = self.run(self._cut(arguments, w), before, None, **statics)
+            piece, *state = run(self._cut(arguments, w), before, None, **statics)
             y.append(piece)
             states.append(tuple(state))
         return y, states

@@ -211,8 +211,11 @@ class Recurrence:
         ranks, outputs = [_rank(part.dims) for part in self.states], len(self.outputs)
         count = len(axes)
 
+        passing = self._passing if run is self.run else run
+
         def pieces(form):
-            return ByPieces(self._name(form), run, back, axes, out, ranks, self._all_states)
+            name, only_states = self._name(form), self._all_states
+            return ByPieces(name, run, back, passing, axes, out, ranks, only_states)
 
         def packed_stateful(*args, **statics):
             *given, ends = args
@@ -246,6 +249,11 @@ class Recurrence:
             "states": Pair(states, states_vjp),
             "reversed": Pair(reversed_, reversed_vjp),
         }
+
+    def _passing(self, *args, **statics):
+        """As `run`; by the recurrence it is the same as, since chunks of 1 step take long."""
+        by = self.same_as or self
+        return by.run(*args, **{name: n for name, n in statics.items() if name in by.parameters})
 
     def _step_by_scan(self, run: Callable, back: Callable) -> Pair:
         """The step of a mirror as its scan of length 1."""

@@ -18,18 +18,11 @@ def _decayed(logs, b, x0, resets):
 
 def _sum(logs, b, begun, t, n, x0):
     """Σ_s e^{log a_{s+1} + … + log a_t} b_s, and x0 decayed by all of them."""
-    total = 0 if x0 is None else _decay(logs, n, 0, t) * x0[n]
-    for s in range(begun, t):
-        total += _decay(logs, n, s + 1, t) * b[s][n]
-    return total + b[t][n]
-
-
-def _decay(logs, n, first, last):
-    """The product of the decays of these steps."""
-    total = logs[first][n]
-    for j in range(first + 1, last + 1):
-        total += logs[j][n]
-    return total.exp()
+    total, past = b[t][n], logs[t][n]
+    for s in range(t - 1, begun - 1, -1):
+        total += past.exp() * b[s][n]
+        past = past + logs[s][n]
+    return total if x0 is None else total + past.exp() * x0[n]
 
 
 def _softplus(x):

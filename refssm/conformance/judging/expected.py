@@ -42,7 +42,12 @@ DERIVED = 48  # entries of an argument whose gradient the oracle derives
 BITS = (192, 768)  # an oracle has 166; balls of thousands of steps grow, and need more
 TIGHT = 1 / 1024  # the largest radius of a ball, in units of u·K0
 # these enclosures add up all of the past at each time: l² operations, where the oracle needs l
-OVER_THE_PAST = frozenset({"linear_attention", "scan", "selective_scan", "ssd"})
+OVER_THE_PAST = frozenset(
+    {
+        *("gated_units", "linear_attention", "linoss", "mamba3", "scan", "selective_scan"),
+        *("ssd", "xlstm"),
+    }
+)
 SHORT = 32  # up to so many steps they are faster all the same
 # and these go step by step, where the oracle has all pairs of steps
 STEP_BY_STEP = frozenset(
