@@ -111,22 +111,28 @@ def mlstm_step_vjp(dy, dS_next, ds_next, dm_next, q, k, v, i, log_f, S, s, m, *,
     return unbroadcast_each(gradients, (q, k, v, i, log_f, S, s, m))
 
 
-def _after(k, v, log_g, S):
-    """e^{log_g} S + k vᵀ."""
-    return np.exp(log_g)[..., None, None] * S + k[..., :, None] * v[..., None, :]
+def _ready(k, v, log_g):
+    """e^{log_g} as a matrix of one entry, and k vᵀ."""
+    return np.exp(log_g)[..., None, None], k[..., :, None] * v[..., None, :]
 
 
-def _before(G, k, v, log_g):
-    """e^{log_g} G."""
-    return np.exp(log_g)[..., None, None] * G
+def _after(a, write, S):
+    """a S + k vᵀ."""
+    return a * S + write
+
+
+def _before(G, a, write):
+    """a G."""
+    del write
+    return a * G
 
 
 def _gated_vjp(dy, dS_next, q, k, v, log_g, S):
     """The VJP of a step with values (v, 1), where S has the column s and dy that of sᵀ q."""
-    a = np.exp(log_g)[..., None, None]
+    a, write = _ready(k, v, log_g)
     G = q[..., :, None] * dy[..., None, :] + dS_next
     gradients = (
-        einsum("...np,...p->...n", _after(k, v, log_g, S), dy),
+        einsum("...np,...p->...n", _after(a, write, S), dy),
         einsum("...np,...p->...n", G, v),
         einsum("...np,...n->...p", G, k),
         (a * S * G).sum((-1, -2)),
@@ -135,7 +141,7 @@ def _gated_vjp(dy, dS_next, q, k, v, log_g, S):
     return unbroadcast_each(gradients, (q, k, v, log_g, S))
 
 
-SWEEP = Sweep(_after, _before, _gated_vjp, ranks=(2, 2, 2, 1), gate=3)
+SWEEP = Sweep(_ready, _after, _before, _gated_vjp, ranks=(2, 2, 2, 1), ready_ranks=(3, 3), gate=3)
 
 
 def scales_of(i, log_f, m, resets, rest=0.0):

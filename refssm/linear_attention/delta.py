@@ -39,6 +39,10 @@ def reflected(G, k, beta):
     return G - k[..., :, None] * dv[..., None, :]
 
 
+def _ready(k, v, beta):
+    return k, v, beta
+
+
 def _before(G, k, v, beta):
     return reflected(G, k, beta)
 
@@ -69,7 +73,15 @@ def delta_step_vjp(dy, dS_next, q, k, v, beta, S):
     return unbroadcast_each((dq, *written_back(G, k, v, beta, S)), (q, k, v, beta, S))
 
 
-SWEEP = Sweep(written, _before, delta_step_vjp, ranks=(2, 2, 2, 1), gate=None)
+SWEEP = Sweep(
+    _ready,
+    written,
+    _before,
+    delta_step_vjp,
+    ranks=(2, 2, 2, 1),
+    ready_ranks=(2, 2, 1),
+    gate=None,
+)
 DELTA = Recurrence(
     name="delta_rule",
     step=Pair(delta_step, delta_step_vjp),

@@ -33,15 +33,20 @@ def _recalled(S, a):
     return einsum("...np,...n->...p", S, a)
 
 
-def _after(k, v, log_g, a, b, S):
+def _ready(k, v, log_g, a, b):
+    """k vᵀ, e^{log_g} as a column, a and b."""
+    return k[..., :, None] * v[..., None, :], np.exp(log_g)[..., :, None], a, b
+
+
+def _after(write, decay, a, b, S):
     """diag(e^{log_g}) S + b (aᵀ S) + k vᵀ."""
-    moved = b[..., :, None] * _recalled(S, a)[..., None, :]
-    return np.exp(log_g)[..., :, None] * S + moved + k[..., :, None] * v[..., None, :]
+    return decay * S + b[..., :, None] * _recalled(S, a)[..., None, :] + write
 
 
-def _before(G, k, v, log_g, a, b):
+def _before(G, write, decay, a, b):
     """diag(e^{log_g}) G + a (bᵀ G)."""
-    return np.exp(log_g)[..., :, None] * G + a[..., :, None] * _recalled(G, b)[..., None, :]
+    del write
+    return decay * G + a[..., :, None] * _recalled(G, b)[..., None, :]
 
 
 def delta_dplr_step(q, k, v, log_g, a, b, S):
@@ -54,7 +59,7 @@ def delta_dplr_step(q, k, v, log_g, a, b, S):
     >>> refssm.delta_dplr_step([2.0], [1.0], [1.0], [0.0], [-1.0], [0.5], [[4.0]])
     (array([6.]), array([[3.]]))
     """
-    S = _after(k, v, log_g, a, b, S)
+    S = _after(*_ready(k, v, log_g, a, b), S)
     y = _recalled(S, q)
     return y, with_batch(S, 2, y.shape[:-1])
 
@@ -65,20 +70,29 @@ def delta_dplr_step_vjp(dy, dS_next, q, k, v, log_g, a, b, S):
 
     Returns `(dq, dk, dv, dlog_g, da, db, dS)`, shaped like the arguments.
     """
+    _, decay, *_ = ready = _ready(k, v, log_g, a, b)
     G = q[..., :, None] * dy[..., None, :] + dS_next
     gradients = (
-        einsum("...np,...p->...n", _after(k, v, log_g, a, b, S), dy),
+        einsum("...np,...p->...n", _after(*ready, S), dy),
         einsum("...np,...p->...n", G, v),
         _recalled(G, k),
-        (np.exp(log_g)[..., :, None] * S * G).sum(-1),
+        (decay * S * G).sum(-1),
         einsum("...np,...p->...n", S, _recalled(G, b)),
         einsum("...np,...p->...n", G, _recalled(S, a)),
-        _before(G, k, v, log_g, a, b),
+        _before(G, *ready),
     )
     return unbroadcast_each(gradients, (q, k, v, log_g, a, b, S))
 
 
-SWEEP = Sweep(_after, _before, delta_dplr_step_vjp, ranks=(2, 2, 2, 2, 2, 2), gate=3)
+SWEEP = Sweep(
+    _ready,
+    _after,
+    _before,
+    delta_dplr_step_vjp,
+    ranks=(2, 2, 2, 2, 2, 2),
+    ready_ranks=(3, 3, 2, 2),
+    gate=3,
+)
 DELTA_DPLR_RULE = Recurrence(
     name="delta_dplr",
     step=Pair(delta_dplr_step, delta_dplr_step_vjp),

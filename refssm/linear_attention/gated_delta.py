@@ -19,14 +19,19 @@ from refssm.linear_attention.sweep import Sweep
 from refssm.scan.linear import MARKS
 
 
-def _after(k, v, log_g, beta, S):
-    """The delta rule for e^{log_g} S."""
-    return written(k, v, beta, np.exp(log_g)[..., None, None] * S)
+def _ready(k, v, log_g, beta):
+    """k, v, e^{log_g} as a matrix of one entry, and β."""
+    return k, v, np.exp(log_g)[..., None, None], beta
 
 
-def _before(G, k, v, log_g, beta):
-    """e^{log_g} (I − β k kᵀ) G."""
-    return np.exp(log_g)[..., None, None] * reflected(G, k, beta)
+def _after(k, v, a, beta, S):
+    """The delta rule for a S."""
+    return written(k, v, beta, a * S)
+
+
+def _before(G, k, v, a, beta):
+    """a (I − β k kᵀ) G."""
+    return a * reflected(G, k, beta)
 
 
 def gated_delta_step(q, k, v, log_g, beta, S):
@@ -39,7 +44,7 @@ def gated_delta_step(q, k, v, log_g, beta, S):
     >>> refssm.gated_delta_step([2.0], [1.0], [1.0], 0.0, 0.5, [[4.0]])
     (array([5.]), array([[2.5]]))
     """
-    S = _after(k, v, log_g, beta, S)
+    S = _after(*_ready(k, v, log_g, beta), S)
     y = einsum("...np,...n->...p", S, q)
     return y, with_batch(S, 2, y.shape[:-1])
 
@@ -60,7 +65,15 @@ def gated_delta_step_vjp(dy, dS_next, q, k, v, log_g, beta, S):
     return unbroadcast_each((dq, dk, dv, dlog_g, dbeta, a * dZ), (q, k, v, log_g, beta, S))
 
 
-SWEEP = Sweep(_after, _before, gated_delta_step_vjp, ranks=(2, 2, 2, 1, 1), gate=3)
+SWEEP = Sweep(
+    _ready,
+    _after,
+    _before,
+    gated_delta_step_vjp,
+    ranks=(2, 2, 2, 1, 1),
+    ready_ranks=(2, 2, 3, 1),
+    gate=3,
+)
 GATED_DELTA = Recurrence(
     name="gated_delta_rule",
     step=Pair(gated_delta_step, gated_delta_step_vjp),

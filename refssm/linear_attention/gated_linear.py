@@ -17,14 +17,20 @@ from refssm.linear_attention.sweep import Sweep
 from refssm.scan.linear import MARKS
 
 
-def _after(k, v, log_g, S):
-    """diag(e^{log_g}) S + k vᵀ."""
-    return np.exp(log_g)[..., :, None] * S + k[..., :, None] * v[..., None, :]
+def _ready(k, v, log_g):
+    """e^{log_g} as a column, and k vᵀ."""
+    return np.exp(log_g)[..., :, None], k[..., :, None] * v[..., None, :]
 
 
-def _before(G, k, v, log_g):
-    """diag(e^{log_g}) G."""
-    return np.exp(log_g)[..., :, None] * G
+def _after(a, write, S):
+    """diag(a) S + k vᵀ."""
+    return a * S + write
+
+
+def _before(G, a, write):
+    """diag(a) G."""
+    del write
+    return a * G
 
 
 def gated_linear_step(q, k, v, log_g, S):
@@ -38,7 +44,7 @@ def gated_linear_step(q, k, v, log_g, S):
     >>> refssm.gated_linear_step([2.0], [1.0], [1.0], [0.0], [[4.0]])
     (array([10.]), array([[5.]]))
     """
-    S = _after(k, v, log_g, S)
+    S = _after(*_ready(k, v, log_g), S)
     y = einsum("...np,...n->...p", S, q)
     return y, with_batch(S, 2, y.shape[:-1])
 
@@ -49,10 +55,10 @@ def gated_linear_step_vjp(dy, dS_next, q, k, v, log_g, S):
 
     Returns `(dq, dk, dv, dlog_g, dS)`, shaped like the arguments.
     """
-    a = np.exp(log_g)[..., :, None]
+    a, write = _ready(k, v, log_g)
     G = q[..., :, None] * dy[..., None, :] + dS_next
     gradients = (
-        einsum("...np,...p->...n", _after(k, v, log_g, S), dy),
+        einsum("...np,...p->...n", _after(a, write, S), dy),
         einsum("...np,...p->...n", G, v),
         einsum("...np,...n->...p", G, k),
         (a * S * G).sum(-1),
@@ -61,7 +67,15 @@ def gated_linear_step_vjp(dy, dS_next, q, k, v, log_g, S):
     return unbroadcast_each(gradients, (q, k, v, log_g, S))
 
 
-SWEEP = Sweep(_after, _before, gated_linear_step_vjp, ranks=(2, 2, 2, 2), gate=3)
+SWEEP = Sweep(
+    _ready,
+    _after,
+    _before,
+    gated_linear_step_vjp,
+    ranks=(2, 2, 2, 2),
+    ready_ranks=(3, 3),
+    gate=3,
+)
 GATED_LINEAR = Recurrence(
     name="gated_linear_recurrence",
     step=Pair(gated_linear_step, gated_linear_step_vjp),

@@ -18,14 +18,19 @@ from refssm.linear_attention.sweep import Sweep
 from refssm.scan.linear import MARKS
 
 
-def _after(k, v, log_g, beta, S):
-    """The delta rule for diag(e^{log_g}) S."""
-    return written(k, v, beta, np.exp(log_g)[..., :, None] * S)
+def _ready(k, v, log_g, beta):
+    """k, v, e^{log_g} as a column, and β."""
+    return k, v, np.exp(log_g)[..., :, None], beta
 
 
-def _before(G, k, v, log_g, beta):
-    """diag(e^{log_g}) (I − β k kᵀ) G."""
-    return np.exp(log_g)[..., :, None] * reflected(G, k, beta)
+def _after(k, v, a, beta, S):
+    """The delta rule for diag(a) S."""
+    return written(k, v, beta, a * S)
+
+
+def _before(G, k, v, a, beta):
+    """diag(a) (I − β k kᵀ) G."""
+    return a * reflected(G, k, beta)
 
 
 def kimi_delta_step(q, k, v, log_g, beta, S):
@@ -38,7 +43,7 @@ def kimi_delta_step(q, k, v, log_g, beta, S):
     >>> refssm.kimi_delta_step([2.0], [1.0], [1.0], [0.0], 0.5, [[4.0]])
     (array([5.]), array([[2.5]]))
     """
-    S = _after(k, v, log_g, beta, S)
+    S = _after(*_ready(k, v, log_g, beta), S)
     y = einsum("...np,...n->...p", S, q)
     return y, with_batch(S, 2, y.shape[:-1])
 
@@ -59,7 +64,15 @@ def kimi_delta_step_vjp(dy, dS_next, q, k, v, log_g, beta, S):
     return unbroadcast_each((dq, dk, dv, dlog_g, dbeta, a * dZ), (q, k, v, log_g, beta, S))
 
 
-SWEEP = Sweep(_after, _before, kimi_delta_step_vjp, ranks=(2, 2, 2, 2, 1), gate=3)
+SWEEP = Sweep(
+    _ready,
+    _after,
+    _before,
+    kimi_delta_step_vjp,
+    ranks=(2, 2, 2, 2, 1),
+    ready_ranks=(2, 2, 3, 1),
+    gate=3,
+)
 KIMI = Recurrence(
     name="kimi_delta_rule",
     step=Pair(kimi_delta_step, kimi_delta_step_vjp),

@@ -26,15 +26,19 @@ def gates_keys(op: Operator) -> bool:
 class Sweep:
     """A recurrence by its parts; all take time as one more leading axis, too.
 
-    `after(k, v, …, S)` is the next state, `before(G, k, v, …)` the cotangent of the state before a
-    step from that of the next one, `step_vjp` the VJP of one step. `ranks` has the core axes of
-    each argument, the first one is time; `gate` says which one is log_g.
+    `ready(k, v, …)` is what a step needs of its arguments, as e^{log_g}: made of a block of steps
+    at once. `after(…, S)` is the next state from what is ready, `before(G, …)` the cotangent of the
+    state before a step from that of the next one, `step_vjp` the VJP of one step. `ranks` has the
+    core axes of each argument, `ready_ranks` those of what is ready; the first one is time. `gate`
+    says which argument is log_g.
     """
 
+    ready: Callable
     after: Callable
     before: Callable
     step_vjp: Callable
     ranks: tuple[int, ...]
+    ready_ranks: tuple[int, ...]
     gate: int | None
 
     def run(self, arguments, S0, resets):
@@ -43,7 +47,7 @@ class Sweep:
         y = [np.zeros((*S.shape[:-2], 0, S.shape[-1]), np.result_type(S, *arguments))]
         for w in windows(arguments[0].shape[-2]):
             piece = self._cut(arguments, resets, w)
-            states = self._states(piece, S, resets[..., w])
+            states = self._states(self.ready(*piece[1:]), S, resets[..., w])
             S = states[-1]
             y.append(einsum("...np,...n->...p", _stacked(states[1:]), piece[0]))
         y = np.concatenate(y[1:], axis=-2) if len(y) > 1 else y[0]
@@ -56,8 +60,9 @@ class Sweep:
         pieces = []
         for w, S in reversed(self._blocks(arguments, start, resets)):
             piece, begun = self._cut(arguments, resets, w), resets[..., w]
-            before = self._states(piece, S, begun)[:-1]
-            carried, dS = self._carried(dy[..., w, :], dS, piece, begun)
+            ready = self.ready(*piece[1:])
+            before = self._states(ready, S, begun)[:-1]
+            carried, dS = self._carried(piece[0], dy[..., w, :], dS, ready, begun)
             kept = _stacked([_kept(S, begun, t) for t, S in enumerate(before)])
             *gradients, _ = self.step_vjp(dy[..., w, :], carried, *piece, kept)
             pieces.append(self._without_gate(gradients, arguments, begun, w))
@@ -77,11 +82,11 @@ class Sweep:
         batch = np.broadcast_shapes(*shapes, S0.shape[:-2])
         return with_batch(S0.astype(np.result_type(kind, S0)), 2, batch), resets
 
-    def _states(self, arguments, S, resets):
+    def _states(self, ready, S, resets):
         """The state before the first step, and those after each."""
         states = [S]
-        for t in range(arguments[0].shape[-2]):
-            now = self._at(arguments[1:], t)
+        for t in range(resets.shape[-1]):
+            now = _at(ready, t, self.ready_ranks)
             states.append(self.after(*now, _kept(states[-1], resets, t)))
         return states
 
@@ -90,27 +95,22 @@ class Sweep:
         made = []
         for w in windows(arguments[0].shape[-2]):
             made.append((w, S))
-            S = self._states(self._cut(arguments, resets, w), S, resets[..., w])[-1]
+            ready = self.ready(*self._cut(arguments, resets, w)[1:])
+            S = self._states(ready, S, resets[..., w])[-1]
         return made
 
-    def _carried(self, dy, dS, arguments, resets):
+    def _carried(self, q, dy, dS, ready, resets):
         """The cotangents of the states after each step without its output, and of that before."""
-        carried = []
-        for t in range(dy.shape[-2] - 1, -1, -1):
+        carried, read = [], q[..., :, None] * dy[..., None, :]
+        for t in range(resets.shape[-1] - 1, -1, -1):
             carried.insert(0, dS)
-            q, *now = self._at(arguments, t)
-            G = q[..., :, None] * dy[..., t, None, :] + dS
-            dS = _kept(self.before(G, *now), resets, t)
+            now = _at(ready, t, self.ready_ranks)
+            dS = _kept(self.before(read[..., t, :, :] + dS, *now), resets, t)
         return _stacked(carried), dS
-
-    def _at(self, arguments, t: int | slice):
-        """The arguments at a time, or in a window."""
-        ranks = self.ranks[len(self.ranks) - len(arguments) :]
-        return [_time(x, t, rank) for x, rank in zip(arguments, ranks, strict=True)]
 
     def _cut(self, arguments, resets, w: slice):
         """The arguments of a window; a gate does not count where a sequence begins."""
-        piece = self._at(arguments, w)
+        piece = _at(arguments, w, self.ranks)
         if self.gate is not None:
             piece[self.gate] = self._masked(piece[self.gate], resets[..., w])
         return piece
@@ -135,6 +135,11 @@ class Sweep:
             return [np.zeros_like(x) for x in arguments]
         parts = zip(zip(*pieces, strict=True), self.ranks, strict=True)
         return [np.concatenate(part, axis=-rank) for part, rank in parts]
+
+
+def _at(arrays, t: int | slice, ranks):
+    """Each array at a time, or in a window."""
+    return [_time(x, t, rank) for x, rank in zip(arrays, ranks, strict=True)]
 
 
 def _time(x, t, rank: int):

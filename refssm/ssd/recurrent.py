@@ -13,7 +13,7 @@ from refssm._declaration.recurrence import Pair, Recurrence, State
 from refssm._numerics.broadcasting import unbroadcast, unbroadcast_each, with_batch
 from refssm._numerics.contraction import einsum
 from refssm.domains import log_decays, projections, signals, states
-from refssm.scan.blocks import backwards, joined, no_resets
+from refssm.scan.blocks import backwards, joined, no_resets, windows
 from refssm.scan.linear import MARKS
 
 
@@ -87,14 +87,20 @@ def back(cotangents, arguments, S0, resets):
 
 
 def stepped(x, log_a, B, C, S, resets):
-    """All outputs, and the last state."""
-    y, a = [], np.exp(log_a)
-    for t in range(x.shape[-2]):
-        before = a[..., t, None, None] * S
-        if resets[..., t].any():  # selected, so NaN does not pass
-            before = np.where(resets[..., t, None, None], 0, before)
-        S = before + x[..., t, :, None] * B[..., t, None, :]
-        y.append(einsum("...pn,...n->...p", S, C[..., t, :]))
+    """All outputs, and the last state; the outputs of √l steps are read at once."""
+    y, batch = [], np.broadcast_shapes(batch_of(x, log_a, B, C, S), resets.shape[:-1])
+    S = with_batch(S, 2, batch) if x.shape[-2] else S
+    for w in windows(x.shape[-2]):
+        a, read = np.exp(log_a[..., w])[..., None, None], C[..., w, :]
+        write, begun, states = x[..., w, :, None] * B[..., w, None, :], resets[..., w], []
+        for t in range(begun.shape[-1]):
+            before = a[..., t, :, :] * S
+            if begun[..., t].any():  # selected, so NaN does not pass
+                before = np.where(begun[..., t, None, None], 0, before)
+            S = before + write[..., t, :, :]
+            states.append(S)
+        rows = einsum("...pn,...n->...p", np.stack(states, axis=-3), read)
+        y += [rows[..., t, :] for t in range(len(states))]
     return y, S
 
 
