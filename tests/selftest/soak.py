@@ -1,6 +1,7 @@
 """Judge every honest implementation with many seeds: the judge must never reject one.
 
     PYTHONPATH=tests python -m selftest.soak --seeds 1000 --cases 5
+    PYTHONPATH=tests python -m selftest.soak --first 200 --seeds 400  # adds to the rows that stand
 
 Each seed runs one check of each operator; the next seed runs the next check, cyclically. Each
 finished piece is a line in `.refssm/soak-<sources>.jsonl`, so an interrupted run can continue, and
@@ -44,12 +45,14 @@ LAW_CASES = 4
 LARGE = 5  # one seed of a check in so many, the first too, has a long or wide case beside
 
 
-def pieces(seeds: int, cases: int) -> list[tuple[str, str, int, int]]:
-    """(operator, check id, seed, cases) of every piece; laws have fewer cases per seed."""
+def pieces(seeds: int, cases: int, first: int = 0) -> list[tuple[str, str, int, int]]:
+    """(operator, check id, seed, cases) of every piece, from seed `first` to `seeds` − 1; laws have
+    fewer cases per seed.
+    """
     checks = {name: _checks(name) for name in dict.fromkeys(h.op for h in implementations())}
     return [
         (name, check.id, seed, min(LAW_CASES, cases) if isinstance(check.rule, Law) else cases)
-        for seed in range(seeds)  # outermost, so that an interrupted run has complete seeds
+        for seed in range(first, seeds)  # outermost, so that an interrupted run has complete seeds
         for name, all_ in checks.items()
         for check in [all_[seed % len(all_)]]
     ]
@@ -181,16 +184,27 @@ def rows(done: list[dict]) -> list[Soaked]:
     worst: dict[tuple[str, str], tuple[float, str]] = {}
     rejected: dict[tuple[str, str], int] = defaultdict(int)
     cases: dict[tuple[str, str], int] = defaultdict(int)
+    seeds: dict[tuple[str, str], int] = defaultdict(int)
     for piece in done:
         for name, ratio in piece["worst"].items():
             key, check = (piece["operator"], name), piece["check"].partition("/")[2]
             worst[key] = max(worst.get(key, (0.0, "")), (ratio, check))
             cases[key] += piece["cases"]
+            seeds[key] += 1
         for text in piece["rejected"]:
             rejected[piece["operator"], text.partition(":")[0]] += 1
     date, commit = today()
     return [
-        Soaked(*key, str(cases[key]), f"{ratio:.2g}", check, str(rejected[key]), date, commit)
+        Soaked(
+            *key,
+            seeds=str(seeds[key]),
+            cases=str(cases[key]),
+            worst_ratio=f"{ratio:.2g}",
+            check=check,
+            rejected=str(rejected[key]),
+            date=date,
+            commit=commit,
+        )
         for key, (ratio, check) in worst.items()
     ]
 
@@ -213,21 +227,23 @@ def as_they_come(function: Callable, tasks: list[tuple], workers: int) -> Iterat
 
 
 def main(
-    seeds: Annotated[int, typer.Option(help="Seeds for each operator.")] = 1000,
+    seeds: Annotated[int, typer.Option(help="Seeds for each operator: up to this one.")] = 1000,
+    first: Annotated[int, typer.Option(help="The first seed; above 0, rows are added up.")] = 0,
     cases: Annotated[int, typer.Option(help="Cases for each seed.")] = 5,
     workers: Annotated[int, typer.Option(help="Processes.")] = 2,
     only: Annotated[str, typer.Option(help="Families or operators, separated by commas.")] = "",
 ) -> None:
     """Run the pieces that are not yet recorded and write the table; exit code 1 after a rejection.
 
-    With `only`, the table's rows for other operators stay as they are.
+    With `only`, the table's rows for other operators stay as they are. With `first` the new seeds
+    come to those of the rows that stand: so many short runs make a long one.
     """
     kept = record()
     kept.parent.mkdir(exist_ok=True)
     for h in implementations():
         if h.absent:
             typer.echo(f"left out: {h}, since {h.needs} is not installed", err=True)
-    done, wanted = finished(), [p for p in pieces(seeds, cases) if among(p[0], only)]
+    done, wanted = finished(), [p for p in pieces(seeds, cases, first) if among(p[0], only)]
     todo = [piece for piece in wanted if piece not in done]
     running = as_they_come(run_piece, todo, workers)
     with kept.open("a", encoding="utf-8") as lines:
@@ -236,7 +252,7 @@ def main(
             lines.flush()
     done = finished()
     mine = [done[piece] for piece in wanted]
-    store(rows(mine), (piece[0] for piece in wanted), others=bool(only))
+    store(rows(mine), (piece[0] for piece in wanted), others=bool(only), further=first > 0)
     rejections = [text for piece in mine for text in piece["rejected"]]
     typer.echo(f"{len(mine)} pieces, {len(rejections)} rejections of honest implementations")
     for text in rejections[:10]:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 SOAK, SOAK_PAGE = Path("docs/soak.csv"), Path("docs/soak.md")
 NAMING = Path("docs/naming_rate.csv")
+ADDED = ("seeds", "cases", "rejected")  # columns of the soak that are sums over runs
 
 
 class Soaked(NamedTuple):
@@ -26,6 +27,7 @@ class Soaked(NamedTuple):
 
     operator: str
     implementation: str
+    seeds: str
     cases: str
     worst_ratio: str
     check: str  # the check that had the worst ratio
@@ -85,16 +87,28 @@ def write(path: Path, rows: list[Soaked] | list[NamingRate]) -> None:
         writer.writerows(rows)
 
 
-def store(new: list[Soaked], soaked: Iterable[str], *, others: bool) -> None:
+def store(new: list[Soaked], soaked: Iterable[str], *, others: bool, further: bool = False) -> None:
     """Put new rows in the place of those of the operators `soaked`, and write the page.
 
-    `others` says whether the rows of other operators stay.
+    `others` says whether the rows of other operators stay, `further` whether seeds of the new rows
+    come to those that stand.
     """
-    gone = {*soaked}
-    kept = [row for row in read(SOAK, Soaked) if others and row.operator not in gone]
+    stood, gone = read(SOAK, Soaked), {*soaked}
+    kept = [row for row in stood if others and row.operator not in gone]
+    if further:
+        before = {row[:2]: row for row in stood}
+        new = [together(before.pop(row[:2]), row) if row[:2] in before else row for row in new]
+        kept += [row for row in before.values() if row.operator in gone]
     rows = sorted([*new, *kept], key=lambda row: row[:2])
     write(SOAK, rows)
     SOAK_PAGE.write_text(soak_page(rows), encoding="utf-8")
+
+
+def together(one: Soaked, other: Soaked) -> Soaked:
+    """The row of two runs with different seeds; the date and the commit are those of the second."""
+    worst = max(one, other, key=lambda row: float(row.worst_ratio))
+    sums = {k: str(sum(int(getattr(row, k)) for row in (one, other))) for k in ADDED}
+    return worst._replace(**sums, date=other.date, commit=other.commit)
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -116,17 +130,22 @@ def soak_page(rows: list[Soaked]) -> str:
 def _soaked(operator: str, rows: list[Soaked]) -> tuple[str, ...]:
     """What was found for all implementations of one operator."""
     worst = max(rows, key=lambda row: float(row.worst_ratio))
-    cases = sorted({int(row.cases) for row in rows})
-    shown = f"{cases[0]} to {cases[-1]}" if len(cases) > 1 else str(cases[0])
+    seeds, cases = (_range(rows, column) for column in ("seeds", "cases"))
     of_worst = worst.worst_ratio, worst.implementation, worst.check
     rejected = str(sum(int(row.rejected) for row in rows))
     date, commit = max((row.date, row.commit) for row in rows)
-    return operator, str(len(rows)), shown, *of_worst, rejected, date, commit
+    return operator, str(len(rows)), seeds, cases, *of_worst, rejected, date, commit
+
+
+def _range(rows: list[Soaked], column: str) -> str:
+    """The least and the largest number of a column."""
+    numbers = sorted({int(getattr(row, column)) for row in rows})
+    return f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
 
 
 SOAK_HEAD = (
-    "operator", "implementations", "cases of each", "worst ratio", "of", "in", "rejected", "date",
-    "after",
+    "operator", "implementations", "seeds", "cases of each", "worst ratio", "of", "in", "rejected",
+    "date", "after",
 )  # fmt: skip
 SOAK_TEXT = """\
 # The soak

@@ -19,11 +19,11 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").mkdir()
     stored.write(stored.SOAK, [OLD])
-    monkeypatch.setattr(soak, "pieces", lambda seeds, cases: [*PIECES[:seeds]])
+    monkeypatch.setattr(soak, "pieces", lambda seeds, cases, first: PIECES[first:seeds])
     return tmp_path
 
 
-OLD = stored.Soaked("old", "loop", "7", "0.5", "split[float32]", "0", "2026-11-22", "b01ecc3")
+OLD = stored.Soaked("old", "loop", "2", "7", "0.5", "split[float32]", "0", "2026-11-22", "b01ecc3")
 PIECES = [
     ("cauchy_kernel", "cauchy_kernel/value[complex64]", 0, 3),
     ("cauchy_kernel", "cauchy_kernel/zero[complex64]", 0, 3),
@@ -31,9 +31,9 @@ PIECES = [
 ]
 
 
-def run(seeds):
+def run(seeds, first=0):
     with pytest.raises(typer.Exit) as done:
-        soak.main(seeds=seeds, cases=3, workers=1, only="")
+        soak.main(seeds=seeds, cases=3, workers=1, first=first, only="")
     return done.value.exit_code
 
 
@@ -52,10 +52,22 @@ def test_a_soak_goes_on_where_it_was_interrupted(folder, capsys):
     (numba,) = (row for row in cauchy if row.implementation == "numba")
     assert (numba.cases, numba.check, numba.rejected) == ("6", "value[complex64]", "0")
     row = next(line for line in page.splitlines() if line.startswith("| cauchy_kernel | "))
-    counts = rf"\| cauchy_kernel \| {len(cauchy)} \| 6 \| "
+    counts = rf"\| cauchy_kernel \| {len(cauchy)} \| 2 \| 6 \| "
     assert re.match(rf"{counts}[0-9.]+ \| \w+ \| value\[complex64\] \| 0 \| 20", row)
     assert page == stored.soak_page(found)
     assert {row.operator for row in found} == {"cauchy_kernel", "linear_scan"}
+
+
+def test_seeds_from_another_one_on_come_to_those_of_the_rows_that_stand(folder):
+    def numba():
+        rows = stored.read(stored.SOAK, stored.Soaked)
+        of_cauchy = (r for r in rows if r.operator == "cauchy_kernel")
+        return next(r for r in of_cauchy if r.implementation == "numba")
+
+    assert run(1) == 0
+    assert (numba().seeds, numba().cases) == ("1", "3")
+    assert run(2, first=1) == 0
+    assert (numba().seeds, numba().cases) == ("2", "6")
 
 
 def test_a_rejection_is_told_counted_and_fails(folder, capsys):
@@ -95,6 +107,7 @@ def test_the_seeds_of_an_operator_go_round_all_its_checks_that_draw_cases():
     for name in ("value[float64]", "gradient[complex64]", "split[float32]", "nan[float32]"):
         assert f"linear_scan/{name}" in checks
     assert {name for name, _, _, _ in pieces} == {h.op for h in soak.implementations()}
+    assert soak.pieces(30, 10) == soak.pieces(20, 10) + soak.pieces(30, 10, first=20)
 
 
 def test_each_seed_draws_other_cases_and_some_draw_long_and_wide_ones():
