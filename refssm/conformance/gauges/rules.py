@@ -201,6 +201,11 @@ def _einsum(subscripts, *operands, optimize=False):
     moduli = [np.abs(v) for v in values]
     spreads = [spread(x) for x in operands[:-1]]
     size = np.maximum(einsum(subscripts, *moduli), least_rounding(z.dtype) * max(1, summed))
+    if len(operands) == 2:  # each product has one factor with errors, K0 and K1 at once
+        first, second = _with_errors(subscripts)
+        x, y = operands
+        errors = einsum(first, x.errors, moduli[1]) + einsum(second, spreads[0], y.errors)
+        return Tracked(z, (charge * size)[..., None] + errors)
     errors = np.empty((*z.shape, 2), size.dtype)
     for k in (0, 1):
         before = [s[..., k] for s in spreads]
@@ -209,6 +214,14 @@ def _einsum(subscripts, *operands, optimize=False):
             total += einsum(subscripts, *before[:i], x.errors[..., k], *moduli[i + 1 :])
         errors[..., k] = total
     return Tracked(z, errors)
+
+
+@lru_cache(4096)
+def _with_errors(subscripts: str) -> tuple[str, str]:
+    """The sum of products of two, with errors in the first or in both; Z is their axis."""
+    given, out = subscripts.replace(" ", "").split("->")
+    x, y = given.split(",")
+    return f"{x}Z,{y}->{out}Z", f"{x}Z,{y}Z->{out}Z"
 
 
 @lru_cache(4096)
