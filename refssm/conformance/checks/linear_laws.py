@@ -17,7 +17,7 @@ from refssm.conformance.number_types import judged_type
 from refssm.conformance.standard import Standard
 
 SMALL_STEPS = 2.0**10  # multiples of 2^-10: sums of two draws are exact in most types
-POWERS, FAR = (-20, -3, 1, 20), (-60, 60)
+POWERS, FAR, BEYOND = (-20, -3, 1, 20), (-20, 20), (-60, 60)
 OF_LOGARITHMS = (
     "inputs times powers of two, and exact integers, are right within rounding, not bit by bit: "
     "so are programs that take logarithms"
@@ -95,7 +95,8 @@ def scaling(candidate: Candidate, case: Case) -> Verdict:
     """Where the operator is linear, input times a power of two gives output times that power, bit
     by bit.
 
-    f(2^k x) = 2^k f(x), because only exponents change.
+    f(2^k x) = 2^k f(x), because only exponents change. One power of each case is of ±20: what a
+    program takes as zero, or cuts off, is seen there.
 
     Only within tolerance where the contract's `scales_exactly` is false: the number of squarings of
     an exponential may depend on the whole norm, and states may underflow where only a norm is
@@ -104,29 +105,34 @@ def scaling(candidate: Candidate, case: Case) -> Verdict:
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     ys = candidate.results(arrays, statics)
-    drawn, verdicts = int(case.generator(300).choice(POWERS)), [NOTHING]
+    powers, verdicts = _powers(case), [NOTHING]
     for group, outputs in op.linear_in:
-        power = drawn
-        if not candidate.inside(_times(op, group, arrays, power)):  # a key of norm 1
-            power = -abs(drawn)
-        scaled = _times(op, group, arrays, power)
-        if not candidate.inside(scaled):
-            continue
-        verdicts.append(Verdict("A"))
-        others = candidate.results(candidate.admitted(scaled, statics), statics)
-        others = comparable(op, others, ys)
-        for j in outputs:
-            if not op.contract.scales_exactly:
-                told = _near(candidate, arrays, scaled, statics, ys[j], others[j], power, j)
-            elif _equal(others[j], ys[j], power):
+        inside = candidate.inside(_times(op, group, arrays, max(powers)))  # else a key of norm 1
+        for power in powers if inside else sorted({-abs(power) for power in powers}):
+            scaled = _times(op, group, arrays, power)
+            if not candidate.inside(scaled):
                 continue
-            elif _of_logarithms(candidate, arrays, statics, ys, group, j, (power, *FAR)):
-                told = Verdict("A", notes=(OF_LOGARITHMS,))
-            else:
-                what = f"inputs times 2^{power}: "
-                return inexact(op, others[j], _wanted(ys[j], power), what, j, largest=True)
-            verdicts.append(told)
+            verdicts.append(Verdict("A"))
+            others = candidate.results(candidate.admitted(scaled, statics), statics)
+            others = comparable(op, others, ys)
+            for j in outputs:
+                if not op.contract.scales_exactly:
+                    told = _near(candidate, arrays, scaled, statics, ys[j], others[j], power, j)
+                elif _equal(others[j], ys[j], power):
+                    continue
+                elif _of_logarithms(candidate, arrays, statics, ys, group, j, (power, *BEYOND)):
+                    told = Verdict("A", notes=(OF_LOGARITHMS,))
+                else:
+                    what = f"inputs times 2^{power}: "
+                    return inexact(op, others[j], _wanted(ys[j], power), what, j, largest=True)
+                verdicts.append(told)
     return worst_of(verdicts)
+
+
+def _powers(case: Case) -> list[int]:
+    """One of all powers, and a far one beside if that is near."""
+    drawn = int(case.generator(300).choice(POWERS))
+    return [drawn] if drawn in FAR else [drawn, int(case.generator(301).choice(FAR))]
 
 
 def _times(op: Operator, group, arrays, power: int) -> list[np.ndarray]:
@@ -233,7 +239,7 @@ def _rounds(candidate: Candidate, arrays, statics, ys, group) -> bool:
         except Declined:
             continue
         if not _equal(others[0], ys[0], power):
-            return _of_logarithms(candidate, arrays, statics, ys, group, 0, (power, *FAR))
+            return _of_logarithms(candidate, arrays, statics, ys, group, 0, (power, *BEYOND))
     return False
 
 

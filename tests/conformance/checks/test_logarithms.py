@@ -8,6 +8,7 @@ from refssm.conformance.calling.one_call import InProcess
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
+from refssm.discretize import DISCRETIZE_ZOH
 from refssm.scan import LINEAR_SCAN
 from refssm.testing import Declaration
 
@@ -34,10 +35,10 @@ def in_logarithms(a, b, floor=0.0):
     return x
 
 
-def line_of(check, op, forward, declared):
+def line_of(check, op, forward, declared, seed=0):
     """The result of one check in the first type that is judged."""
     found = Found(op, forward, None, declared=declared)
-    settings = Settings(only_checks=(check,), shrink=False, folder=None)
+    settings = Settings(only_checks=(check,), shrink=False, folder=None, seed=seed)
     judged = (r for r in results_of(Session(InProcess([found]), "", settings)) if r.grade != "-")
     return next(r for r in judged if r.check == check)
 
@@ -101,3 +102,14 @@ def test_exact_integers_are_still_asked_of_what_scales_exactly():
     line = line_of("value", CAUSAL_CONVOLUTION_DIRECT, by_fft, real)
     assert line.failed
     assert "exact integers" in line.message
+
+
+@pytest.mark.parametrize("seed", [0, 4, 7])  # at seed 4 no case of `value` is so small
+def test_small_numbers_taken_as_zero_are_seen_at_each_seed(seed):
+    def without_small(A, B, dt):
+        A_bar, B_bar = DISCRETIZE_ZOH.reference(A, B, dt)
+        least = 1e-6 * np.abs(A_bar).max((-1, -2), keepdims=True)
+        return A_bar, np.where(np.abs(B_bar) < least, 0, B_bar).astype(B_bar.dtype)
+
+    real = Declaration("discretize_zoh", dtypes=("float32",))
+    assert line_of("scaling", DISCRETIZE_ZOH, without_small, real, seed).failed
