@@ -113,6 +113,33 @@ def test_the_second_gauge_excuses_nothing_else(wrong):
     assert judge(op, wrong, *arrays, chunk=8).grade in "CF"
 
 
+def state_by_differences(q, k, v, log_g, beta, S0, *, chunk):
+    """The last state of one chunk, e^{G_l − G_j}, and its outputs."""
+    del chunk
+    G, l = np.cumsum(log_g), len(log_g)
+    D = np.exp(np.where(np.tri(l, dtype=bool), G[:, None] - G, -np.inf)).astype(q.dtype)
+    L = np.tril(beta[:, None] * (k @ k.T) * D, -1)
+    missing = v - np.exp(G)[:, None] * (k @ S0)
+    u = np.linalg.solve(np.eye(l, dtype=q.dtype) + L, beta[:, None] * missing)
+    y = np.exp(G)[:, None] * (q @ S0) + np.tril(q @ k.T * D) @ u
+    return y, np.exp(G[-1]) * S0 + (D[-1][:, None] * k).T @ u
+
+
+@pytest.mark.parametrize("name", ["gated_delta_rule_chunked_stateful", "gated_delta_rule_stateful"])
+def test_the_last_state_may_err_by_differences_of_sums_as_the_outputs_do(name):
+    op, (q, k, v, log_g, beta) = operator_named(name), case(np.float32, [-3e3, *[-0.01] * 7])
+    k[np.arange(8) != 3] = 0  # one step writes, and none reads what it wrote
+    arrays = [q, k, v, log_g, beta, np.ones((4, 4), np.float32)]
+    statics = {"chunk": 8} if "chunked" in name else {}
+    y, S = (np.asarray(x, np.float64) for x in state_by_differences(*arrays, chunk=8))
+    of_y, of_S = bounds(op, arrays, statics, None, unit=UNIT, floor=TINY)
+    for found, gauge in ((y, of_y), (S, of_S)):
+        assert gauge.cumulated is not None
+        error = np.abs(found - gauge.value)
+        assert (error <= 16 * UNIT * gauge.cumulated.whole()).all()
+        assert (error > 16 * UNIT * gauge.k0).any()
+
+
 def test_without_sums_of_gates_the_second_gauge_is_the_first():
     op, arrays = operator_named("gated_delta_rule"), case(np.float64)
     (gauge,) = of_values(op, arrays)

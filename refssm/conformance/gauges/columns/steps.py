@@ -112,10 +112,11 @@ class Columns:
         for w in self._windows(terms, state):
             of_w, some = errors.at(w), terms.at(w)
             state, kept = self._steps(some, of_w, state, resets[..., w])
+            read = with_row(kept.S[..., -1, :, :], kept.of_S[..., -1, :])
             y.append(self._product(some.q, self._norm(some.q), of_w.q, kept.S, kept.of_S))
         batch, p = state.shape[:-2], state.shape[-1]
         y = [np.broadcast_to(part, (*batch, *part.shape[-2:-1], p)) for part in y]
-        return np.concatenate(y, axis=-2) if y else np.zeros((*batch, 0, p)), state
+        return (np.concatenate(y, axis=-2), read) if y else (np.zeros((*batch, 0, p)), state)
 
     def back(self, cotangents, arguments, S0, resets, chunk=0):
         """The bounds of the gradients; that of the state has its value above its bound."""
