@@ -39,6 +39,18 @@ CLONES = {
     clone.subject or clone.name: clone
     for clone in (
         Clone(
+            "Doraemonzzz/xopes",
+            "1dfa3df896141398cd1afb92bca5c95ea8dacbac",
+            ("xopes",),
+            ("torch", "triton", "einops"),
+        ),
+        Clone(
+            "erfanzar/ejkernel",
+            "2107406ec1b90a7fa06b3af40799c8f9c7f02aff",
+            ("ejkernel",),
+            ("jax", "jaxtyping"),
+        ),
+        Clone(
             "NX-AI/mlstm_kernels",
             "39d3c61741e5d2c0e6ab8922106dd236632c5139",
             ("mlstm_kernels",),
