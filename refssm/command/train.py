@@ -32,6 +32,9 @@ Pieces = Annotated[int, typer.Option(min=1, help="Compute a batch in so many pie
 Rate = Annotated[float, typer.Option(min=0, help="The largest learning rate.")]
 WarmUp = Annotated[int, typer.Option(min=0, help="Steps in which the rate grows to the largest.")]
 Decay = Annotated[float, typer.Option(min=0, help="Weight decay of AdamW.")]
+Read = Annotated[
+    str | None, typer.Option("--read", help="What the decoder reads: mean, last or each.")
+]
 Clip = Annotated[float, typer.Option(min=0, help="The largest norm of a gradient.")]
 
 
@@ -59,6 +62,7 @@ def train(
     warm_up: WarmUp = 100,
     decay: Decay = 0.05,
     clip: Clip = 1.0,
+    read: Read = None,
 ) -> int:
     """Train a model on a task; Ctrl-C saves, and --resume goes on."""
     from refssm.conformance.usage_error import UsageError
@@ -78,7 +82,7 @@ def train(
     plan = Plan(steps, batch, pieces, rate, warm_up, decay, clip, seed)
     try:
         setup = Setup(
-            task, layer, ops, h, depth, norm, not post_norm, dropout, sizes(size or ()), plan
+            task, layer, ops, h, depth, norm, not post_norm, dropout, sizes(size or ()), plan, read
         )
         setups = [replace(setup, plan=replace(plan, seed=seed + i)) for i in range(seeds)]
         how = (setups, folder.resolve(), resume, every, _command())

@@ -57,4 +57,5 @@ def of_run(lines: Sequence[Mapping]) -> list[CurvePanel]:
         }
 
     loss = {n: c for n, c in curves("loss").items() if all(v > 0 for v in c.runs[0])}
-    return [CurvePanel("loss", loss, logarithmic=True), CurvePanel("accuracy", curves("accuracy"))]
+    name = "error" if lines and "error" in lines[0] else "accuracy"
+    return [CurvePanel("loss", loss, logarithmic=True), CurvePanel(name, curves(name))]

@@ -139,7 +139,9 @@ class Layer:
     # and the function from the gradient of q to that of p. Without it q is p.
     run: Callable[..., tuple] = absent
     prepared: Callable[..., tuple] = as_it_is
-    # by name, shape in letters and domain, for the judge
+    # by name, shape in letters and domain, for the judge; `beside`: inputs after u, before a state,
+    # whose gradients `vjp` and `run` return after that of u
+    beside: Mapping[str, tuple[str, Domain]] = field(default_factory=dict)
     states: Mapping[str, tuple[str, Domain]] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()  # besides causal and state, as of an `Operator`
     tags: tuple[str, ...] = ()  # what others call it, as of an `Operator`
@@ -171,16 +173,16 @@ class Layer:
         """Whether it can be computed step by step."""
         return self.stateful is not without_states
 
-    def _again(self, ops: Ops, p, u: np.ndarray):
-        return self.forward(ops, p, u), lambda dy: self.vjp(ops, dy, p, u)
+    def _again(self, ops: Ops, p, u: np.ndarray, *beside: np.ndarray):
+        return self.forward(ops, p, u, *beside), lambda dy: self.vjp(ops, dy, p, u, *beside)
 
-    def _forward(self, ops: Ops, p, u: np.ndarray) -> np.ndarray:
-        return self.run(ops, self.prepared(ops, p, u.shape[-2])[0], u)[0]
+    def _forward(self, ops: Ops, p, u: np.ndarray, *beside: np.ndarray) -> np.ndarray:
+        return self.run(ops, self.prepared(ops, p, u.shape[-2])[0], u, *beside)[0]
 
-    def _vjp(self, ops: Ops, dy: np.ndarray, p, u: np.ndarray):
+    def _vjp(self, ops: Ops, dy: np.ndarray, p, u: np.ndarray, *beside: np.ndarray):
         q, back = self.prepared(ops, p, u.shape[-2])
-        dq, du = self.run(ops, q, u)[1](dy)
-        return back(dq), du
+        dq, *dinputs = self.run(ops, q, u, *beside)[1](dy)
+        return back(dq), *dinputs
 
     def rest(self, p, batch: tuple[int, ...] = ()) -> State:
         """The state before the first step: zeros of declared shapes, in the precision of `p`."""
@@ -197,9 +199,12 @@ class Layer:
             for letters, domain in self.states.values()
         )
 
-    def step(self, ops: Ops, p, u: np.ndarray, state: State) -> tuple[np.ndarray, State]:
-        """One input (…, h): the output and the next state."""
-        y, state = self.stateful(ops, p, u[..., None, :], state)
+    def step(self, ops: Ops, p, u: np.ndarray, *rest: Any) -> tuple[np.ndarray, State]:
+        """One input (…, h) and a state: the output and the next state. Inputs beside u, one number
+        (…) each, come before the state."""
+        *beside, state = rest
+        given = (x[..., None] for x in beside)
+        y, state = self.stateful(ops, p, u[..., None, :], *given, state)
         return y[..., 0, :], state
 
 

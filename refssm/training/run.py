@@ -55,7 +55,8 @@ class Run:
     def resume(self) -> None:
         """Take the state of the checkpoint; CheckpointError if it is of another run."""
         arrays, facts = checkpoint.read(self.checkpoint)
-        checkpoint.check_settings(self.checkpoint, facts.get("settings"), self.setup.facts())
+        settings = self.setup.since(facts.get("settings"))
+        checkpoint.check_settings(self.checkpoint, settings, self.setup.facts())
         checkpoint.check_shapes(self.checkpoint, arrays, arrays_of(self.state))
         try:
             state = state_of(arrays, facts["step"], facts["generator"])

@@ -6,13 +6,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from refssm.layers import operators
+from refssm.layers._parts.mixing import READINGS
 from refssm.layers._parts.norms import NORMS
 from refssm.layers.catalog import NAMED
 from refssm.layers.model import Model
 from refssm.training.loop import Plan, Trainer
-from refssm.training.tasks import TASKS, TrainingError
+from refssm.training.tasks import TASKS, Task, TrainingError
 
 ROLES = ("reference", "jit")
+ADDED = ("read",)  # settings that older checkpoints lack; they had the usual ones
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Setup:
     dropout: float = 0.2
     sizes: Mapping[str, int] = field(default_factory=dict)  # those of the layer that are not usual
     plan: Plan = field(default_factory=Plan)
+    read: str | None = None  # what the decoder reads; None: as the task says
 
     @property
     def name(self) -> str:
@@ -40,6 +43,13 @@ class Setup:
         told = asdict(self)
         return json.loads(json.dumps({**told.pop("plan"), **told}))
 
+    def since(self, settings: Any) -> Any:
+        """The settings of a checkpoint, with the usual ones for those that it is too old for."""
+        if not isinstance(settings, dict):
+            return settings
+        usual = Setup(self.task, self.layer).facts()
+        return {name: usual[name] for name in ADDED} | settings
+
     def trainer(self) -> Trainer:
         """The model on the task; TrainingError names an unknown name and the known ones."""
         task = known(self.task, TASKS, "task")()
@@ -48,7 +58,7 @@ class Setup:
         known(self.ops, dict.fromkeys(ROLES), "role of operators")
         for size in self.sizes:
             known(size, layer.sizes, f"size of {layer}")
-        if self.plan.batch > len(task.signals):
+        if task.draw is None and self.plan.batch > len(task.signals):
             most = f"{self.task} has {len(task.signals)} examples"
             raise TrainingError(f"--batch {self.plan.batch}: {most}")
         if self.plan.pieces > self.plan.batch:
@@ -58,11 +68,23 @@ class Setup:
         model = Model(
             layer, task.inputs, task.classes, h=self.h, depth=self.depth, norm=self.norm,
             prenorm=self.prenorm, dropout=self.dropout, sizes=self.sizes,
+            read=self.reading(task), symbols=bool(task.symbols),
         )  # fmt: skip
         try:
             return Trainer(model, task, self.plan, operators(self.ops))
         except ValueError as error:  # sizes of the layer that do not fit together
             raise TrainingError(str(error)) from None
+
+    def reading(self, task: Task) -> str:
+        """What the decoder reads; TrainingError if the task has its answers elsewhere."""
+        read = task.read if self.read is None else self.read
+        known(read, READINGS, "reading")
+        each = task.read == "each"
+        if each != (read == "each"):
+            there = ("each step", "each") if each else ("each signal", "mean or last")
+            told = f"{task.name} has an answer for {there[0]}; wanted {there[1]}"
+            raise TrainingError(f"--read {read}: {told}")
+        return read
 
 
 def known(name: str, there: Mapping[str, Any], what: str) -> Any:

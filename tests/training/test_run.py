@@ -13,6 +13,7 @@ from refssm.training import checkpoint
 from refssm.training.checkpoint import CheckpointError
 from refssm.training.loop import Diverged, arrays_of
 from refssm.training.run import Run, trained
+from refssm.training.setup import ADDED
 from refssm.training.tasks import TrainingError
 
 
@@ -41,6 +42,7 @@ def begun(tmp_path, name="run", every=4, **model):
     return run
 
 
+OTHERWISE = {"read": "last"}  # another value of each option that was added later
 KINDS = {
     "batch norm": {},
     "batch norm and dropout": {"dropout": 0.3},
@@ -153,6 +155,20 @@ def test_a_checkpoint_of_other_settings_names_them(tmp_path):
         other.resume()
 
 
+@pytest.mark.parametrize("name", ADDED)
+def test_a_checkpoint_that_is_older_than_an_option_has_its_usual_value(tmp_path, name):
+    run = begun(tmp_path)
+    arrays, facts = checkpoint.read(run.checkpoint)
+    del facts["settings"][name], facts["version"]
+    checkpoint.write(run.checkpoint, arrays, facts)
+    before = run.state
+    run.resume()
+    assert same(run.state, before)
+    other = Run(setup(**{name: OTHERWISE[name]}), run.folder)
+    with pytest.raises(CheckpointError, match=f"{name} was .*, now .*"):
+        other.resume()
+
+
 @pytest.mark.parametrize("fact", ["step", "generator"])
 def test_a_checkpoint_without_its_facts_is_refused(tmp_path, fact):
     run = begun(tmp_path)
@@ -200,6 +216,8 @@ REFUSED = {
     "ops": ({"ops": "tpu"}, "unknown role of operators 'tpu'; wanted one of reference, jit"),
     "size": ({"sizes": {"m": 3}}, "unknown size of s5 'm'; wanted one of n, blocks"),
     "sizes": ({"sizes": {"n": 3, "blocks": 4}}, "blocks"),
+    "reading": ({"read": "first"}, "unknown reading 'first'; wanted one of mean, last, each"),
+    "each": ({"read": "each"}, "waves has an answer for each signal; wanted mean or last"),
 }
 
 
