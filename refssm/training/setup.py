@@ -12,9 +12,10 @@ from refssm.layers.catalog import NAMED
 from refssm.layers.model import Model
 from refssm.training.loop import Plan, Trainer
 from refssm.training.tasks import TASKS, Task, TrainingError
+from refssm.training.tasks.catalog import sizes_of
 
 ROLES = ("reference", "jit")
-ADDED = ("read",)  # settings that older checkpoints lack; they had the usual ones
+ADDED = ("read", "task_sizes")  # settings that older checkpoints lack; they had the usual ones
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Setup:
     sizes: Mapping[str, int] = field(default_factory=dict)  # those of the layer that are not usual
     plan: Plan = field(default_factory=Plan)
     read: str | None = None  # what the decoder reads; None: as the task says
+    task_sizes: Mapping[str, int] = field(default_factory=dict)  # of the task, not the usual ones
 
     @property
     def name(self) -> str:
@@ -52,7 +54,10 @@ class Setup:
 
     def trainer(self) -> Trainer:
         """The model on the task; TrainingError names an unknown name and the known ones."""
-        task = known(self.task, TASKS, "task")()
+        make = known(self.task, TASKS, "task")
+        for size in self.task_sizes:
+            known(size, sizes_of(make), f"size of {self.task}")
+        task = make(**self.task_sizes)
         layer = known(self.layer, NAMED, "layer")
         known(self.norm, NORMS, "norm")
         known(self.ops, dict.fromkeys(ROLES), "role of operators")
@@ -89,6 +94,8 @@ class Setup:
 
 def known(name: str, there: Mapping[str, Any], what: str) -> Any:
     """The entry of this name; TrainingError lists the known names."""
+    if not there:
+        raise TrainingError(f"unknown {what} {name!r}; there is none")
     if name not in there:
         raise TrainingError(f"unknown {what} {name!r}; wanted one of {', '.join(there)}")
     return there[name]

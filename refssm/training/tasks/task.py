@@ -103,10 +103,8 @@ class Task:
         ranges = {"signals": self.symbols, "labels": 0 if real else self.classes}
         for name, count in ranges.items():
             self._check_integers(f"{prefix}{name}", getattr(given, name), count)
-        if (
-            given.weights is not None
-            and not (given.weights.reshape(len(signals), -1) > 0).any(-1).all()
-        ):
+        weights = given.weights
+        if weights is not None and not (weights > 0).any(tuple(range(1, weights.ndim))).all():
             raise TrainingError(f"{self.name}: `{prefix}weights` has an example without any weight")
 
     def _check_integers(self, name: str, array: np.ndarray, count: int) -> None:
