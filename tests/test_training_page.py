@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from refssm.command import train
-from refssm.layers.catalog import LAYERS
 from refssm.training.optimizer import GROUPS
 from refssm.training.tasks import TASKS
 from refssm.training.tasks.catalog import sizes_of
@@ -31,12 +30,12 @@ def test_the_tables_are_those_of_the_stored_runs(text):
     stored = json.loads(curves.RUNS.read_text(encoding="utf-8"))
     assert text == curves.page(text, curves.written(stored))  # make experiments-quick
     runs = [(run["layer"], run["seed"]) for run in stored["runs"]]
-    assert runs == [(str(layer), seed) for layer in LAYERS for seed in range(digits.SEEDS)]
+    assert runs == [(layer, seed) for layer in digits.NAMES for seed in range(digits.SEEDS)]
 
 
 def test_the_picture_shows_every_layer(text):
     drawn = curves.PICTURE.read_text(encoding="utf-8")
-    assert all(f">{layer}</text>" in drawn for layer in LAYERS)
+    assert all(f">{layer}</text>" in drawn for layer in digits.NAMES)
 
 
 def test_every_option_is_on_the_page_and_explained_in_one_line(text):
