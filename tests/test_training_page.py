@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from refssm.command import train
+from refssm.layers.catalog import LAYERS
 from refssm.training.optimizer import GROUPS
+from refssm.training.setup import starts_of
 from refssm.training.tasks import TASKS
 from refssm.training.tasks.catalog import sizes_of
 
@@ -43,6 +45,23 @@ def test_every_option_is_on_the_page_and_explained_in_one_line(text):
     for name in inspect.signature(train.train).parameters:
         if name != "task":
             assert f"`{named.get(name, '--' + name.replace('_', '-'))}" in text, name
+
+
+def test_every_layer_is_in_the_table_of_starts_with_the_options_it_knows(text):
+    table = text.partition("| layers | options |\n")[2].partition("\n\n")[0]
+    found = {}
+    for row in table.splitlines()[1:]:
+        layers, options = (re.findall(r"`(\w+)`", cell) for cell in row.strip("|").split("|"))
+        found |= dict.fromkeys(layers, options)
+    assert found == {layer.name: [*starts_of(layer)] for layer in LAYERS}
+    assert {name for names in found.values() for name in names} == set(
+        re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", options_of(text), re.M)))
+    )
+
+
+def options_of(text):
+    """The table that explains the options of a start."""
+    return text.partition("| option | values |\n|---|---|\n")[2].partition("\n\n")[0]
 
 
 def test_every_task_and_every_group_is_on_the_page(text):

@@ -35,6 +35,9 @@ Decay = Annotated[float, typer.Option(min=0, help="Weight decay of AdamW.")]
 Read = Annotated[
     str | None, typer.Option("--read", help="What the decoder reads: mean, last or each.")
 ]
+Start = Annotated[
+    list[str] | None, typer.Option("--start", help="How the layer starts, such as dt_min=1e-4.")
+]
 TaskSize = Annotated[
     list[str] | None,
     typer.Option("--task-size", help="A size of the task, such as l=128."),
@@ -67,6 +70,7 @@ def train(
     decay: Decay = 0.05,
     clip: Clip = 1.0,
     read: Read = None,
+    start: Start = None,
     task_size: TaskSize = None,
 ) -> int:
     """Train a model on a task; Ctrl-C saves, and --resume goes on."""
@@ -80,9 +84,10 @@ def train(
 
     plan = Plan(steps, batch, pieces, rate, warm_up, decay, clip, seed)
     own, of_task = sizes(size or ()), sizes(task_size or (), "--task-size")
+    begin = starts(start or ())
     model = (ops, h, depth, norm, not post_norm, dropout, own)
     try:
-        setup = Setup(task, layer, *model, plan, read, of_task)
+        setup = Setup(task, layer, *model, plan, read, begin, of_task)
         setups = [replace(setup, plan=replace(plan, seed=seed + i)) for i in range(seeds)]
         how = (setups, folder.resolve(), resume, every, _command())
         return in_turn(*how) if workers == 1 and dask is None else spread(*how, workers, dask)
@@ -113,6 +118,23 @@ def sizes(asked, option="--size") -> dict[str, int]:
         if not (name and number.isascii() and number.isdigit() and int(number)):
             raise UsageError(f"{option} {text}: wanted a name and a positive number, such as n=16")
         found[name] = int(number)
+    return found
+
+
+def starts(asked) -> dict[str, str | float]:
+    """`["dt_min=1e-4", "poles=lin"]` as names with a number or a word; UsageError for anything
+    else."""
+    from refssm.conformance.usage_error import UsageError
+
+    found: dict[str, str | float] = {}
+    for text in asked:
+        name, _, value = text.partition("=")
+        if not (name and value):
+            raise UsageError(f"--start {text}: wanted a name and a value, such as dt_min=1e-4")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            found[name] = value
     return found
 
 

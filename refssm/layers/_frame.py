@@ -169,6 +169,12 @@ class Layer:
         given = inspect.signature(self.init).parameters
         return {name: p.default for name, p in given.items() if type(p.default) is int}
 
+    @cached_property
+    def starts(self) -> dict[str, Any]:
+        """The options of the start: names or numbers among the defaults of `init`."""
+        given = inspect.signature(self.init).parameters
+        return {n: p.default for n, p in given.items() if type(p.default) in (str, float)}
+
     @property
     def causal(self) -> bool:
         """Whether it can be computed step by step."""

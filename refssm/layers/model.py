@@ -11,6 +11,7 @@ layer keeps.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,7 @@ class Model:
     sizes: Mapping[str, int] = field(default_factory=dict)
     read: str = "mean"  # what the decoder reads: mean, last or each
     symbols: bool = False  # signals are integers below `inputs`
+    start: Mapping[str, Any] = field(default_factory=dict)  # options of the layer's `init`
 
     def init(self, rng, dtype=np.float32) -> dict[str, np.ndarray]:
         """New parameters, drawn in double precision and rounded."""
@@ -57,7 +59,8 @@ class Model:
             W, b = initial.linear(rng, self.inputs, self.h)
             arrays = {"encoder.W": W, "encoder.b": b}
         for i in range(self.depth):
-            layer = self.layer.init(rng, h=self.h, **{**self.layer.sizes, **self.sizes})
+            own = {**self.layer.sizes, **self.sizes, **self.start}
+            layer = self.layer.init(rng, h=self.h, **own)
             arrays |= under(f"blocks.{i}.norm.", NORMS[self.norm].init(self.h))
             arrays |= under(f"blocks.{i}.layer.", layer.arrays())
         W, b = initial.linear(rng, self.h, self.outputs)
@@ -80,6 +83,11 @@ class Model:
             kinds = self.layer.kind.groups()
             names |= {f"blocks.{i}.layer.{name}": kind for name, kind in kinds.items()}
         return names
+
+    def alike(self) -> list[str]:
+        """Parameters whose numbers are one number in training: steps that start as a scalar."""
+        scalar = self.start.get("steps") == "scalar"
+        return [name for name in self.groups() if scalar and ".layer.log_dt" in name]
 
     def times(self, u: np.ndarray) -> tuple[int, ...]:
         """(…, l) of signals."""

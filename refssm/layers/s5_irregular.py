@@ -27,9 +27,13 @@ class S5Irregular(s5.S5):
     """Parameters of `s5_irregular`: those of `s5`."""
 
 
-def init(rng, *, h, n=32, blocks=1, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> S5Irregular:
-    """New parameters in double precision."""
-    p = s5.init(rng, h=h, n=n, blocks=blocks, dt_min=dt_min, dt_max=dt_max)
+def init(
+    rng, *, h, n=32, blocks=1, poles="hippo-n", steps="vector", dt_min=initial.DT_MIN,
+    dt_max=initial.DT_MAX,
+) -> S5Irregular:  # fmt: skip
+    """New parameters in double precision; the options are those of `s5`."""
+    system = initial.modes(rng, poles, n=n, blocks=blocks)
+    p = s5.started(rng, system, h, steps=steps, dt_min=dt_min, dt_max=dt_max)
     return S5Irregular(**p.arrays())
 
 

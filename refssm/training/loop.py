@@ -65,11 +65,18 @@ class Trainer:
     task: Task
     plan: Plan
     ops: Any
+    frozen: str = "none"  # a group that is not trained
     optimizer: AdamW = field(init=False)
+    alike: frozenset[str] = field(init=False)  # parameters whose numbers are one number
+    fixed: frozenset[str] = field(init=False)  # parameters that are not trained
 
     def __post_init__(self):
-        groups = {name: GROUPS[kind] for name, kind in self.model.groups().items()}
+        kinds = self.model.groups()
+        groups = {name: GROUPS[kind] for name, kind in kinds.items()}
+        fixed = frozenset(name for name, kind in kinds.items() if kind == self.frozen)
         object.__setattr__(self, "optimizer", AdamW(decay=self.plan.decay, groups=groups))
+        object.__setattr__(self, "alike", frozenset(self.model.alike()))
+        object.__setattr__(self, "fixed", fixed)
 
     def start(self) -> TrainingState:
         """The state before the first step."""
@@ -87,6 +94,7 @@ class Trainer:
         masks = self.model.masks(rng, (*self.model.times(given.signals), self.model.h), u.dtype)
         with np.errstate(all="ignore"):  # what is not finite ends the run, with a sentence
             loss, figure, gradients, averages = self.gradients(state, given, masks)
+            gradients = {name: self._held(name, g) for name, g in gradients.items()}
             size = norm(gradients)
         if not (math.isfinite(loss) and math.isfinite(size)):
             raise Diverged(_not_finite(step, loss, gradients))
@@ -97,6 +105,15 @@ class Trainer:
         new = TrainingState(step, parameters, moments, averages, rng.bit_generator.state)
         told = {"loss": loss, self.loss.figure: figure, "gradient": size, "rate": rate}
         return new, {"step": step, **told}
+
+    def _held(self, name: str, g: np.ndarray) -> np.ndarray:
+        """0 for a parameter that is not trained; for n numbers that are one number, n times Σ g/√n:
+        the norm is that of the gradient of the one number, and AdamW's direction has no scale."""
+        if name in self.fixed:
+            return np.zeros_like(g)
+        if name in self.alike:
+            return np.full_like(g, g.sum() / g.dtype.type(math.sqrt(g.size)))
+        return g
 
     @property
     def loss(self) -> Loss:

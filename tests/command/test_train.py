@@ -120,8 +120,8 @@ def test_a_finished_run_may_be_resumed_and_stays_as_it_is(folder, capfd):
 def test_the_usual_options_are_the_usual_settings():
     usual = Setup("digits", "s5").facts()
     assert command_default("post_norm") is not usual.pop("prenorm")
-    for name in ("size", "task_size"):
-        assert (command_default(name) or {}) == usual.pop(f"{name}s")
+    for name, of in (("size", "sizes"), ("task_size", "task_sizes"), ("start", "start")):
+        assert (command_default(name) or {}) == usual.pop(of)
     assert usual.pop("task") == "digits"
     assert {name: command_default(name) for name in usual} == usual
 
@@ -149,6 +149,23 @@ REFUSED = {
     "no size": (("train", "digits", "--task-size", "l=9"), "unknown size of digits 'l'; there is"),
     "task number": (("train", "copying", "--task-size", "l"), "--task-size l: wanted a name and"),
     "each": ((*WAVES, "--read", "each"), "has an answer for each signal; wanted mean or"),
+    "start": (
+        (*WAVES, "--start", "measure=legt"),
+        "unknown start of s5 'measure'; wanted one of poles, steps, dt_min, dt_max, frozen",
+    ),
+    "no start": (
+        (*WAVES, "--layer", "rnn", "--start", "gamma=1"),
+        "rnn 'gamma'; there is",
+    ),
+    "start value": ((*WAVES, "--start", "dt_min"), "--start dt_min: wanted a name and a value"),
+    "start word": ((*WAVES, "--start", "dt_min=x"), "--start dt_min=x: wanted a finite number"),
+    "start nan": ((*WAVES, "--start", "dt_min=nan"), "--start dt_min=nan: wanted a finite number"),
+    "start number": (
+        (*WAVES, "--start", "poles=3"),
+        "`poles` must be one of hippo-n",
+    ),
+    "start bounds": ((*WAVES, "--start", "dt_min=2"), "wanted 0 < dt_min ≤ dt_max, got dt_min=2.0"),
+    "frozen": ((*WAVES, "--start", "frozen=weights"), "unknown group to freeze 'weights'; wanted"),
     "both": (("train", "waves", "--workers", 2, "--dask", "x"), "leave one out"),
     "resume": ((*WAVES, "--resume"), "there is no checkpoint"),
     "steps": (("train", "waves", "--steps", 0), "Invalid value for '--steps'"),

@@ -42,7 +42,10 @@ def begun(tmp_path, name="run", every=4, **model):
     return run
 
 
-OTHERWISE = {"read": ["last"]}  # other values of options that were added later
+OTHERWISE = {
+    "read": ["last"],
+    "start": [{"dt_min": 1e-2}, {"frozen": "system"}],
+}  # other values of options that were added later
 KINDS = {
     "batch norm": {},
     "batch norm and dropout": {"dropout": 0.3},
