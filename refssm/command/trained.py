@@ -57,6 +57,8 @@ class _Shown:
         try:
             if resume and run.checkpoint.exists():
                 run.resume()
+                if run.schedule() and run.state.step < run.setup.plan.steps:
+                    typer.echo(f"{run.setup.name}: {run.schedule()}")
             else:
                 run.begin()
             return self._steps()
@@ -107,7 +109,7 @@ def _stays(run: Run) -> str:
 def finish(run: Run, command: str) -> None:
     """Write the card and, where matplotlib is, the picture."""
     lines = run.lines()
-    text = card(run.setup, run.state, lines, command, run.trainer.task)
+    text = card(run.setup, run.state, lines, command, run.trainer.task, run.schedule())
     checkpoint.write_whole(run.folder / "card.md", text.encode())
     files = ["checkpoint.safetensors", "metrics.jsonl", "card.md"]
     if find_spec("matplotlib") is not None and lines:
@@ -159,6 +161,8 @@ def _close(runs: Sequence[Run], command: str) -> None:
                 f"{run.checkpoint}: not here: workers of a cluster must see the folder of --folder"
             )
         run.resume()
+        if run.schedule():
+            typer.echo(f"{run.setup.name}: {run.schedule()}")
         finish(run, command)
     _summary([run.lines() for run in runs])
 

@@ -19,8 +19,10 @@ def card(
     lines: Sequence[Mapping[str, Any]],
     command: str,
     task: Task,
+    schedule: str = "",
 ) -> str:
-    """The card of a run with these metrics; `command` is what the user typed."""
+    """The card of a run with these metrics; `command` is what the user typed, `schedule` what is
+    said of a run that was made longer."""
     parts = [
         f"# {setup.layer} on {setup.task}, seed {setup.plan.seed}",
         f"Trained by refssm {__version__} for {state.step} of {setup.plan.steps} steps:",
@@ -35,6 +37,8 @@ def card(
         table(("library", "version"), _versions()),
         f"Limits: {limits(task)}; it shows that training works, no more.",
     ]
+    if schedule:
+        parts.append(f"This run was made longer: {schedule}.")
     return "\n\n".join(parts) + "\n"
 
 

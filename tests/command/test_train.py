@@ -110,6 +110,19 @@ def test_a_resumed_command_equals_the_uninterrupted_one(folder, capfd, monkeypat
     assert without_times(parts) == without_times(whole)
 
 
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_a_run_that_is_made_longer_says_so_in_its_output_and_on_its_card(folder, capfd, workers):
+    copying = ("train", "copying", *SMALL, "--task-size", "blanks=3", "--warm-up", 2)
+    run(capfd, *copying, "--steps", 6)
+    longer = (*copying, "--steps", 8, "--resume")
+    result, out, err = run(capfd, *longer, "--workers", workers)
+    assert (result, err) == (0, "")
+    sentence = "from step 7 on this is a run of 8 steps, not 6: the rate follows the half cosine to"
+    assert f"copying-s5-0: {sentence} step 8" in out
+    assert sentence in (folder / "copying-s5-0/card.md").read_text(encoding="utf-8")
+    assert sentence not in run(capfd, *longer)[1]  # it was said
+
+
 def test_a_finished_run_may_be_resumed_and_stays_as_it_is(folder, capfd):
     run(capfd, *WAVES)
     before = held(folder).state

@@ -12,6 +12,7 @@ from refssm.layers.catalog import NAMED
 from refssm.training import checkpoint
 from refssm.training.checkpoint import CheckpointError
 from refssm.training.loop import Diverged, arrays_of
+from refssm.training.optimizer import cosine
 from refssm.training.run import Run, trained
 from refssm.training.setup import ADDED
 from refssm.training.tasks import TrainingError
@@ -156,6 +157,55 @@ def test_a_checkpoint_of_other_settings_names_them(tmp_path):
     other = Run(setup(steps=13, h=6), run.folder)
     with pytest.raises(CheckpointError, match="steps was 12, now 13; h was 4, now 6"):
         other.resume()
+
+
+def lengthened(tmp_path, name, stops):
+    """A run of 6 steps that goes on to 12; it is stopped at these steps."""
+    run = ended(begun(tmp_path, name, steps=6, every=2))
+    for stop in (*stops, 12):
+        run = Run(setup(steps=12), run.folder, 2)
+        run.resume()
+        for facts in run.steps():
+            if facts["step"] == stop:
+                break
+    return run
+
+
+def test_a_run_may_be_made_longer_and_says_how_its_rate_goes_on(tmp_path):
+    run = lengthened(tmp_path, "longer", ())
+    assert run.schedule() == (
+        "from step 7 on this is a run of 12 steps, not 6: the rate follows the half cosine to step "
+        "12, and is 0.005 there, not 0"
+    )
+    rates = [line["rate"] for line in run.lines()]
+    plan = run.setup.plan
+    short, long = (
+        [cosine(k, rate=plan.rate, warm_up=plan.warm_up, steps=steps) for k in range(1, 13)]
+        for steps in (6, 12)
+    )
+    assert rates == short[:6] + long[6:]
+    assert begun(tmp_path, "plain").schedule() == ""
+
+
+def test_a_longer_run_that_is_interrupted_equals_the_uninterrupted_one(tmp_path):
+    whole, parts = lengthened(tmp_path, "whole", ()), lengthened(tmp_path, "parts", (7, 10))
+    assert same(whole.state, parts.state)
+    assert without_times(whole) == without_times(parts)
+    assert whole.earlier == parts.earlier == [[6, 6]]
+    assert whole.schedule() == parts.schedule()
+
+
+def test_a_run_is_not_made_shorter_and_nothing_else_changes_with_its_length(tmp_path):
+    run = ended(begun(tmp_path, steps=6))
+    before = run.checkpoint.read_bytes()
+    for change, sentence in (
+        ({"steps": 5}, "steps was 6, now 5$"),
+        ({"steps": 12, "h": 6}, "steps was 6, now 12; h was 4, now 6"),
+        ({"steps": 12, "seed": 3}, "steps was 6, now 12; seed was 0, now 3"),
+    ):
+        with pytest.raises(CheckpointError, match=sentence):
+            Run(setup(**change), run.folder).resume()
+    assert run.checkpoint.read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ADDED)
