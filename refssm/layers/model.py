@@ -51,7 +51,7 @@ class Model:
     symbols: bool = False  # signals are integers below `inputs`
     start: Mapping[str, Any] = field(default_factory=dict)  # options of the layer's `init`
 
-    def init(self, rng, dtype=np.float32) -> dict[str, np.ndarray]:
+    def init(self, rng, dtype: Any = np.float32) -> dict[str, np.ndarray]:
         """New parameters, drawn in double precision and rounded."""
         if self.symbols:  # as PyTorch's `Embedding`
             arrays = {"encoder.table": initial.normal(rng, (self.inputs, self.h))}

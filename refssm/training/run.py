@@ -58,9 +58,10 @@ class Run:
     def resume(self) -> None:
         """Take the state of the checkpoint; CheckpointError if it is of another run."""
         arrays, facts = checkpoint.read(self.checkpoint)
-        earlier = self._lengthened(facts)
+        before = self._shorter(facts.get("settings"))
         checkpoint.check_shapes(self.checkpoint, arrays, arrays_of(self.state))
         try:
+            earlier = [[int(step), int(steps)] for step, steps in facts.get("earlier", [])]
             state = state_of(arrays, facts["step"], facts["generator"])
             state.rng  # noqa: B018 (NumPy refuses what is not the state of a generator)
             if state.step not in range(self.setup.plan.steps + 1):
@@ -68,25 +69,25 @@ class Run:
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             told = f"{type(error).__name__}: {error}"
             raise CheckpointError(f"{self.checkpoint}: not a checkpoint: {told}") from None
-        self.state, self.earlier = state, earlier
+        self.state = state
+        self.earlier = [*earlier, [state.step, before]] if before else earlier
         self._tidy()
         lines = "".join(json.dumps(line) + "\n" for line in self.lines())
         checkpoint.write_whole(self.metrics, lines.encode())
 
-    def _lengthened(self, facts: dict[str, Any]) -> list[list[int]]:
-        """The shorter runs that this one continues; CheckpointError if more than its length, which
-        may grow, is another one."""
-        got, wanted = self.setup.since(facts.get("settings")), self.setup.facts()
-        earlier = facts.get("earlier", [])
-        before = got.get("steps") if isinstance(got, dict) else None
+    def _shorter(self, settings: Any) -> int:
+        """The length of a run that is shorter and else the same, or 0; CheckpointError for any other
+        run than this one."""
+        got, wanted = self.setup.since(settings), self.setup.facts()
+        before, steps = got.get("steps") if isinstance(got, dict) else None, wanted["steps"]
         if (
             isinstance(before, int)
-            and before < wanted["steps"]
-            and got | wanted == got | {"steps": wanted["steps"]}
+            and 0 < before < steps
+            and got | wanted == got | {"steps": steps}
         ):
-            return [*earlier, [facts.get("step"), before]]
+            return before
         checkpoint.check_settings(self.checkpoint, got, wanted)
-        return earlier
+        return 0
 
     def schedule(self) -> str:
         """One sentence about the rate of a run that was lengthened; empty for others."""

@@ -200,6 +200,80 @@ def test_shares_of_a_batch_take_their_own_symbols_labels_and_weights(monkeypatch
         assert np.abs(two[name] - g).max() <= 2 * E * L * 2**5 * u64 * (1 + np.abs(g).max())
 
 
+SIGNALS = {"read": "mean", "loss": "cross_entropy", "symbols": False}
+
+
+def with_gaps(seed=9):
+    """Examples with gaps from 0 to 2."""
+    given = examples(seed, **SIGNALS, weighted=False)
+    return given._replace(gaps=np.random.default_rng(seed).uniform(0, 2, (E, L)))
+
+
+def outputs(layer, gaps):
+    given = with_gaps()
+    made = trainer(given, **SIGNALS, layer=layer).model
+    p = made.init(np.random.default_rng(0), np.float64)
+    return made.forward(refssm, p, given.signals, gaps=gaps)
+
+
+def test_a_layer_with_a_second_input_reads_the_gaps_and_others_do_not_see_them():
+    gaps = with_gaps().gaps
+    one, none = (outputs("s5_irregular", g) for g in (np.ones((E, L)), None))
+    assert (one == none).all()
+    assert (outputs("s5_irregular", gaps) != one).all()
+    assert (outputs("s5", gaps) == outputs("s5", None)).all()
+    swapped = outputs("s5_irregular", gaps[::-1])  # each example has its own
+    assert (swapped[0] != outputs("s5_irregular", gaps)[0]).any()
+
+
+@pytest.mark.parametrize("prenorm", [True, False])
+def test_with_gaps_the_gradient_is_the_slope_of_the_loss(prenorm):
+    given = with_gaps()
+    made = trainer(given, **SIGNALS, layer="s5_irregular")
+    made = replace(made, model=replace(made.model, prenorm=prenorm))
+    state = in_double(made)
+
+    def loss(p):
+        return made.gradients(replace(state, parameters=p), given, None)[0]
+
+    t = direction(np.random.default_rng(2), state.parameters)
+    first, second = slopes(loss, state.parameters, t)
+    allowed = abs(first - second) + 2**10 * 2**11 * u64 * max(1.0, abs(first))
+    exact = (4 * second - first) / 3
+    found = along(made.gradients(state, given, None)[2], t)
+    assert abs(found - exact) <= allowed
+    without = along(made.gradients(state, given._replace(gaps=None), None)[2], t)
+    assert abs(without - exact) > allowed
+
+
+@pytest.mark.parametrize("how", ["pieces", "shares"])
+def test_each_part_of_a_batch_takes_its_own_gaps(monkeypatch, how):
+    given = with_gaps()
+    whole = trainer(given, **SIGNALS, layer="s5_irregular")
+    parts = trainer(given, **SIGNALS, layer="s5_irregular", pieces=3 if how == "pieces" else 1)
+    if how == "shares":
+        monkeypatch.setattr(shares, "STEPS", L)
+        parts = replace(parts, ops=operators("jit"))
+    state = in_double(whole)
+    one, two = (made.gradients(state, given, None) for made in (whole, parts))
+    wrong = parts.gradients(state, given._replace(gaps=given.gaps[::-1]), None)
+    assert abs(one[0] - two[0]) <= 2 * E * L * u64 * one[0]
+    assert abs(one[0] - wrong[0]) > 2 * E * L * u64 * one[0]
+    for name, g in one[2].items():
+        assert np.abs(two[2][name] - g).max() <= 2 * E * L * 2**5 * u64 * (1 + np.abs(g).max())
+
+
+def test_a_step_and_a_test_of_a_task_with_gaps_read_them():
+    given = with_gaps()
+    single = given._replace(signals=given.signals.astype(np.float32))
+    single = single._replace(gaps=given.gaps.astype(np.float32))
+    made = trainer(single, **SIGNALS, layer="s5_irregular")
+    bare = trainer(single._replace(gaps=None), **SIGNALS, layer="s5_irregular")
+    state = made.start()
+    assert made.step(state)[1]["loss"] != bare.step(state)[1]["loss"]
+    assert made.test(state) != bare.test(state)
+
+
 def test_the_answer_zero_has_the_error_one_and_the_right_one_none():
     squared = LOSSES["squared"]
     target = np.random.default_rng(8).standard_normal((4, 6, 2))

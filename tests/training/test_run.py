@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -198,11 +199,12 @@ def test_a_longer_run_that_is_interrupted_equals_the_uninterrupted_one(tmp_path)
 def test_a_run_is_not_made_shorter_and_nothing_else_changes_with_its_length(tmp_path):
     run = ended(begun(tmp_path, steps=6))
     before = run.checkpoint.read_bytes()
-    for change, sentence in (
+    changes: list[tuple[dict[str, Any], str]] = [
         ({"steps": 5}, "steps was 6, now 5$"),
         ({"steps": 12, "h": 6}, "steps was 6, now 12; h was 4, now 6"),
         ({"steps": 12, "seed": 3}, "steps was 6, now 12; seed was 0, now 3"),
-    ):
+    ]
+    for change, sentence in changes:
         with pytest.raises(CheckpointError, match=sentence):
             Run(setup(**change), run.folder).resume()
     assert run.checkpoint.read_bytes() == before
@@ -220,6 +222,16 @@ def test_a_checkpoint_that_is_older_than_an_option_has_its_usual_value(tmp_path,
     for value in OTHERWISE.get(name, ()):
         with pytest.raises(CheckpointError, match=f"{name} was .*, now .*"):
             Run(setup(**{name: value}), run.folder).resume()
+
+
+@pytest.mark.parametrize("wrong", ["x", 3, [[1]], [["a", 2]]])
+def test_shorter_lengths_that_are_none_are_refused(tmp_path, wrong):
+    run = begun(tmp_path)
+    arrays, facts = checkpoint.read(run.checkpoint)
+    del facts["version"]
+    checkpoint.write(run.checkpoint, arrays, facts | {"earlier": wrong})
+    with pytest.raises(CheckpointError, match="not a checkpoint"):
+        run.resume()
 
 
 @pytest.mark.parametrize("fact", ["step", "generator"])

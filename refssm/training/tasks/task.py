@@ -7,7 +7,7 @@ answers count. Gaps (l) are the times between the samples of a signal.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,12 +24,13 @@ class Examples(NamedTuple):
 
     signals: np.ndarray  # (e, l, inputs), or integers (e, l)
     labels: np.ndarray  # (e), or (e, l); for real answers one more axis
-    weights: np.ndarray | None = None  # like the labels, without the axis of a real answer
-    gaps: np.ndarray | None = None  # (e, l)
+    weights: Any = None  # like the labels, without the axis of a real answer; or None
+    gaps: Any = None  # (e, l), or None
 
     def rows(self, which) -> "Examples":
         """Some of the examples: an array of indices, or a slice."""
-        return Examples(*(None if a is None else a[which] for a in self))
+        others = (None if a is None else a[which] for a in (self.weights, self.gaps))
+        return Examples(self.signals[which], self.labels[which], *others)
 
 
 @dataclass(frozen=True)
