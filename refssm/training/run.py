@@ -76,7 +76,7 @@ class Run:
         checkpoint.write_whole(self.metrics, lines.encode())
 
     def _shorter(self, settings: Any) -> int:
-        """The length of a run that is shorter and else the same, or 0; CheckpointError for any other
+        """The length of a run that is shorter and else the same, or 0; CheckpointError for another
         run than this one."""
         got, wanted = self.setup.since(settings), self.setup.facts()
         before, steps = got.get("steps") if isinstance(got, dict) else None, wanted["steps"]
