@@ -31,9 +31,34 @@ def started(layer, **options):
     return replace(layer, name="-".join([layer.name, *options.values()]), init=init)
 
 
+def gapped(layer):
+    """A layer with gaps as a layer of one signal, which gives the gaps too: g = 1 + u_0², so that
+    laws of a signal hold for both. Other layers stay as they are."""
+    if not layer.beside:
+        return layer
+
+    def gaps(u):
+        return 1 + u[..., 0] ** 2
+
+    def run(ops, q, u):
+        y, back = layer.run(ops, q, u, gaps(u))
+
+        def pulled(dy):
+            dq, du, dgaps = back(dy)
+            du[..., 0] += 2 * u[..., 0] * dgaps
+            return dq, du
+
+        return y, pulled
+
+    def stateful(ops, p, u, state):
+        return layer.stateful(ops, p, u, gaps(u), state)
+
+    return replace(layer, run=run, stateful=stateful, beside={})
+
+
 # what the laws are about: every layer, and the options of `init` that change shapes or kinds
 DRAWN = (
-    *LAYERS,
+    *map(gapped, LAYERS),
     *(started(S4_LAYER, measure=name) for name in ("legt", "lagt", "fourier")),
     *(started(S4D_LAYER, poles=name) for name in ("inv", "quad", "real", "legs")),
 )

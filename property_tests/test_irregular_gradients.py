@@ -27,7 +27,7 @@ def drawn():
 
 def called(function, given, *first):
     """`function(…, p, u, gaps)` of arguments by name."""
-    p = s5.S5(**{n: a for n, a in given.items() if n not in ("u", "gaps")})
+    p = s5_irregular.S5Irregular(**{n: a for n, a in given.items() if n not in ("u", "gaps")})
     return function(*first, p, given["u"], given["gaps"])
 
 

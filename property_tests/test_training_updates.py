@@ -12,6 +12,7 @@ from training.small import setup
 
 from refssm.training import shares
 from refssm.training.optimizer import AdamW
+from refssm.training.tasks import Examples
 
 u64, DECAY = 2.0**-53, 0.1
 
@@ -133,7 +134,7 @@ def test_gradients_added_over_parts_are_those_of_the_whole_batch(layer, pieces, 
         def found(p):
             rest = {name: a for name, a in p.items() if name != "u"}
             state = replace(trainer.start(), parameters=rest)
-            return trainer.gradients(state, p["u"], labels, None)[2]
+            return trainer.gradients(state, Examples(p["u"], labels), None)[2]
 
         return found
 
@@ -151,7 +152,7 @@ def test_the_law_of_parts_sees_one_that_is_left_out():
     def gradients(p, kept=slice(None)):
         rest = {name: a for name, a in p.items() if name != "u"}
         state = replace(trainer.start(), parameters=rest)
-        return trainer.gradients(state, p["u"][kept], labels[kept], None)[2]
+        return trainer.gradients(state, Examples(p["u"], labels).rows(kept), None)[2]
 
     G, conditions = conditioned(gradients, {**p, "u": u})
     assert max(within(gradients({**p, "u": u}, slice(3)), G, conditions, u64).values()) > ROOM

@@ -33,6 +33,8 @@ DIAGONAL = {
     "lin": s4d_lin, "inv": s4d_inv, "quad": s4d_quad, "real": s4d_real, "legs": s4d_legs,
 }  # fmt: skip
 
+MATRICES = ("hippo-n", "antisymmetric", "random")
+
 
 def steps(rng, shape, *, dt_min=DT_MIN, dt_max=DT_MAX):
     """dt = dt_min (dt_max/dt_min)^u with u uniform, so log dt is uniform [gu2022s4d]."""
@@ -40,6 +42,15 @@ def steps(rng, shape, *, dt_min=DT_MIN, dt_max=DT_MAX):
         bounds = f"got dt_min={dt_min}, dt_max={dt_max}"
         raise ValueError(f"steps: wanted 0 < dt_min ≤ dt_max, {bounds}")
     return np.exp(rng.uniform(np.log(dt_min), np.log(dt_max), shape))
+
+
+_steps = steps  # the name of an argument, too
+
+
+def log_steps(rng, n, *, steps="vector", dt_min=DT_MIN, dt_max=DT_MAX):
+    """log dt of n states or channels: as `steps`, one for each, or with `scalar` one for all."""
+    count = {"vector": n, "scalar": ()}[_known("steps", steps, ("vector", "scalar"))]
+    return np.log(_steps(rng, count, dt_min=dt_min, dt_max=dt_max)) + np.zeros(n)
 
 
 def step_biases(rng, shape, *, dt_min=DT_MIN, dt_max=DT_MAX):
@@ -114,8 +125,50 @@ def diagonal(name, *, n):
     return {"w": w, "B": np.ones(n, w.dtype)}
 
 
-def s5(rng, *, n, m, p, blocks=1):
-    """Poles `w`, input `B` and output `C` of S5: `n` pairs of HiPPO-N modes in blocks.
+def modes(rng, name, *, n, blocks=1):
+    """Poles w (n), one of each conjugate pair of a real matrix A (2n, 2n) in equal blocks, with the
+    columns V (2n, n) of its eigenvectors and the rows (n, 2n) of their inverse [smith2023s5].
+
+    `name` is hippo-n, the normal part of LegS; antisymmetric, (G − Gᵀ)/√2 − ½ with a normal G of
+    the block's size; random, G itself, whose poles move to −|Re w|, at least 1e-4, as an unstable
+    pole would overflow; or the name of a system of S4D, each of whose poles a + ib is a block
+    (a −b, b a). A real pole of G has no partner, so every second one of them is taken. The paper
+    compares the first three and gives no scale of G.
+    """
+    _known("poles", name, (*MATRICES, *DIAGONAL))
+    if n % blocks:
+        raise ValueError(f"s5: `blocks` must divide n={n}, got {blocks}")
+    if name == "hippo-n":
+        w, V = block_diagonal(n=2 * n, blocks=blocks)
+        upper = np.flatnonzero(np.imag(w) > 0)
+        return w[upper], V[:, upper], V[:, upper].conj().T
+    size = n // blocks
+    found = [_modes_of_block(rng, name, size) for _ in range(blocks)]
+    w, V, inverse = (np.stack(part) for part in zip(*found, strict=True))
+    block, wide = np.arange(blocks), np.zeros((blocks, 2 * size, blocks, size), complex)
+    rows = np.zeros((blocks, size, blocks, 2 * size), complex)
+    wide[block, :, block, :], rows[block, :, block, :] = V, inverse
+    return w.reshape(n), wide.reshape(2 * n, n), rows.reshape(n, 2 * n)
+
+
+def _modes_of_block(rng, name, n):
+    """w, V and the rows of V⁻¹ of a block with n pairs."""
+    if name in DIAGONAL:
+        w, one = DIAGONAL[name](n=n) + 0j, np.eye(n)
+        V = np.stack([one, -1j * one], 1).reshape(2 * n, n) * np.sqrt(0.5)
+        return w, V, V.conj().T
+    G = rng.standard_normal((2 * n, 2 * n))
+    if name == "antisymmetric":
+        y, V = np.linalg.eigh(1j * (G.T - G) * np.sqrt(0.5))  # ascending: pairs ∓y
+        return -0.5 + 1j * y[n:], V[:, n:], V[:, n:].conj().T
+    w, V = (x + 0j for x in np.linalg.eig(G))  # of a real matrix: pairs are exact
+    inverse, order = np.linalg.inv(V), np.argsort(-w.imag, kind="stable")[:n]
+    return -rates_of(-np.abs(w.real[order])) + 1j * w.imag[order], V[:, order], inverse[order]
+
+
+def s5(rng, *, n, m, p, blocks=1, system=None):
+    """Poles `w`, input `B` and output `C` of S5: `n` pairs of HiPPO-N modes in blocks, or those of
+    a `system`, the result of `modes`.
 
     B = Vᴴ B₀ and C = C₀ V, where V has the eigenvectors of the matrix of 2n states, B₀ is real with
     variance 1/m and C₀ with variance 1/(2n). Of each pair the mode with Im w > 0 is kept. The paper
@@ -123,13 +176,10 @@ def s5(rng, *, n, m, p, blocks=1):
     code gives B₀ the variance 1/(2n) [smith2023s5]. So that every mode has a partner, `blocks` must
     divide n.
     """
-    if n % blocks:
-        raise ValueError(f"s5: `blocks` must divide n={n}, got {blocks}")
-    w, V = block_diagonal(n=2 * n, blocks=blocks)
-    upper = np.flatnonzero(np.imag(w) > 0)
+    w, V, inverse = system or modes(rng, "hippo-n", n=n, blocks=blocks)
     B = rng.standard_normal((2 * n, m)) / np.sqrt(m)
     C = rng.standard_normal((p, 2 * n)) / np.sqrt(2 * n)
-    return {"w": w[upper], "B": V[:, upper].conj().T @ B, "C": C @ V[:, upper]}
+    return {"w": w, "B": inverse @ B, "C": C @ V}
 
 
 def lru(rng, *, n, m, p, r_min=0.0, r_max=1.0, max_phase=2 * np.pi):

@@ -46,7 +46,6 @@ BY_NAME = {
 # public, though nothing imports it: the page that says so
 DOCUMENTED = {
     "refssm.jit.__main__": ("python -m refssm.jit", "docs/configuration.md"),
-    "refssm.layers.s5_irregular": ("refssm.layers.s5_irregular", "docs/layers/s5.md"),
     "refssm.layers.reading": ("refssm.layers.reading", "docs/layers/mamba.md"),
 }
 

@@ -144,6 +144,88 @@ def test_s5_starts_as_a_real_system_of_normal_numbers():
     assert np.abs(C - C0).max() <= 2 * n * 2.0**-53 * 2 * n * np.abs(C0).max()
 
 
+POLES = (*initial.MATRICES, *initial.DIAGONAL)
+UNIT = 2.0**-53
+
+
+def drawn_modes(name, n=6, blocks=1):
+    return initial.modes(rng(), name, n=n, blocks=blocks)
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize("name", POLES)
+def test_modes_are_in_the_left_half_plane_one_of_each_pair_block_after_block(name, blocks):
+    w, V, inverse = drawn_modes(name, blocks=blocks)
+    assert (w.shape, V.shape, inverse.shape) == ((6,), (12, 6), (6, 12))
+    assert (w.real < 0).all()
+    assert (w.imag >= 0).all()
+    size = 6 // blocks
+    outside = np.kron(np.eye(blocks), np.ones((2 * size, size))) == 0
+    assert (V[outside] == 0).all()
+    assert (inverse.T[outside] == 0).all()
+    # rows of an inverse: condition numbers here are below 2⁶, products have 12 terms
+    assert np.abs(inverse @ V - np.eye(6)).max() <= 12 * 2**12 * UNIT
+
+
+@pytest.mark.parametrize("name", POLES)
+def test_modes_and_their_partners_are_those_of_a_real_matrix(name):
+    w, V, inverse = drawn_modes(name)
+    kept = (w.imag > 0) | (name != "random")  # a real pole of that matrix has no partner
+    assert kept.sum() > 1
+    w, V, inverse = w[kept], V[:, kept], inverse[kept]
+    found = np.linalg.eigvals(2 * ((V * w) @ inverse).real)
+    # ‖v‖‖v'‖ is the condition of an eigenvalue; the matrix is a sum of 2n terms of that size, which
+    # rounds 2n times, and LAPACK's eigenvalues are those of a matrix as near as that
+    condition = np.linalg.norm(V, axis=0) * np.linalg.norm(inverse, axis=1)
+    error = 2 * 12 * UNIT * 2 * (np.abs(w) * condition).sum()
+    for poles in (w, w.conj()):
+        assert (np.abs(found - poles[:, None]).min(-1) <= condition * error).all()
+
+
+def test_the_antisymmetric_matrix_is_one_of_normal_numbers_minus_a_half():
+    n = 64
+    w, V, inverse = drawn_modes("antisymmetric", n=n)
+    A = 2 * ((V * w) @ inverse).real
+    assert np.array_equal(inverse, V.conj().T)
+    skew = A + np.eye(2 * n) / 2
+    assert np.abs(skew + skew.T).max() <= 2**12 * UNIT * np.abs(w).max()
+    assert follows(skew[np.triu_indices(2 * n, 1)], normal(1))
+    assert (w.real == -0.5).all()
+
+
+def test_the_random_matrix_fills_a_disc_and_unstable_poles_are_reflected():
+    n = 128
+    w, _, _ = drawn_modes("random", n=n)
+    radius = np.abs(w) / np.sqrt(2 * n)
+    # the circular law: |z|² is uniform in the limit; at 256 the edge is blurred by about 1/√256
+    assert radius.max() <= 1 + 4 / np.sqrt(2 * n)
+    assert abs((radius**2).mean() - 0.5) <= 4 / np.sqrt(2 * n)
+    G = rng().standard_normal((2 * n, 2 * n))
+    reflected = np.linalg.eigvals(G)
+    for pole in w:
+        near = np.abs(reflected.imag - pole.imag) + np.abs(np.abs(reflected.real) + pole.real)
+        assert near.min() <= 2**20 * UNIT * np.sqrt(2 * n)
+    assert (reflected.real > 0).any()
+
+
+@pytest.mark.parametrize("name", initial.DIAGONAL)
+def test_the_poles_of_s4d_are_blocks_of_two_rows(name):
+    w, V, inverse = drawn_modes(name)
+    assert np.array_equal(w, initial.diagonal(name, n=6)["w"])
+    A = 2 * ((V * w) @ inverse).real
+    want = np.kron(np.diag(w.real), np.eye(2)) + np.kron(np.diag(w.imag), [[0, -1], [1, 0]])
+    assert np.abs(A - want).max() <= 16 * UNIT * np.abs(w).max()
+
+
+def test_steps_are_one_for_each_state_or_one_for_all():
+    vector, scalar = (initial.log_steps(rng(), 5, steps=s) for s in ("vector", "scalar"))
+    assert np.array_equal(vector, np.log(initial.steps(rng(), 5)))
+    assert (scalar == np.log(initial.steps(rng(), ()))).all()
+    assert len(set(vector)) == 5
+    with pytest.raises(ValueError, match="`steps` must be one of vector, scalar, got 'one'"):
+        initial.log_steps(rng(), 5, steps="one")
+
+
 def test_the_lru_starts_uniform_on_its_ring_with_inputs_and_states_of_unit_size():
     n, m, p = 1024, 4, 4
     found = initial.lru(rng(), n=n, m=m, p=p, r_min=0.5, r_max=0.9, max_phase=3.0)

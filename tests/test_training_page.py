@@ -10,7 +10,9 @@ import pytest
 from refssm.command import train
 from refssm.layers.catalog import LAYERS
 from refssm.training.optimizer import GROUPS
+from refssm.training.setup import starts_of
 from refssm.training.tasks import TASKS
+from refssm.training.tasks.catalog import sizes_of
 
 pytest.importorskip("matplotlib")
 
@@ -30,12 +32,12 @@ def test_the_tables_are_those_of_the_stored_runs(text):
     stored = json.loads(curves.RUNS.read_text(encoding="utf-8"))
     assert text == curves.page(text, curves.written(stored))  # make experiments-quick
     runs = [(run["layer"], run["seed"]) for run in stored["runs"]]
-    assert runs == [(str(layer), seed) for layer in LAYERS for seed in range(digits.SEEDS)]
+    assert runs == [(layer, seed) for layer in digits.NAMES for seed in range(digits.SEEDS)]
 
 
 def test_the_picture_shows_every_layer(text):
     drawn = curves.PICTURE.read_text(encoding="utf-8")
-    assert all(f">{layer}</text>" in drawn for layer in LAYERS)
+    assert all(f">{layer}</text>" in drawn for layer in digits.NAMES)
 
 
 def test_every_option_is_on_the_page_and_explained_in_one_line(text):
@@ -45,10 +47,29 @@ def test_every_option_is_on_the_page_and_explained_in_one_line(text):
             assert f"`{named.get(name, '--' + name.replace('_', '-'))}" in text, name
 
 
+def test_every_layer_is_in_the_table_of_starts_with_the_options_it_knows(text):
+    table = text.partition("| layers | options |\n")[2].partition("\n\n")[0]
+    found = {}
+    for row in table.splitlines()[1:]:
+        layers, options = (re.findall(r"`(\w+)`", cell) for cell in row.strip("|").split("|"))
+        found |= dict.fromkeys(layers, options)
+    assert found == {layer.name: [*starts_of(layer)] for layer in LAYERS}
+    assert {name for names in found.values() for name in names} == set(
+        re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", options_of(text), re.M)))
+    )
+
+
+def options_of(text):
+    """The table that explains the options of a start."""
+    return text.partition("| option | values |\n|---|---|\n")[2].partition("\n\n")[0]
+
+
 def test_every_task_and_every_group_is_on_the_page(text):
     for name in TASKS:
-        if name.endswith("digits"):
-            assert f"| `{name}` |" in text
+        if name != "waves":  # a task of the tests
+            (row,) = [line for line in text.splitlines() if line.startswith(f"| `{name}` |")]
+            sizes = re.findall(r"`(\w+)=(\d+)`", row)
+            assert {size: int(value) for size, value in sizes} == sizes_of(TASKS[name])
     rows = dict(
         re.findall(r"^\| (weights|plain|system) \|.*\| (1|1/4) \| (?:yes|no) \|$", text, re.M)
     )

@@ -13,12 +13,15 @@ FORMATS = (".png", ".svg")
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="Draw HiPPO memories, bases, kernels and spectra, as PNG or SVG.",
+    help="Draw HiPPO memories, bases, kernels, spectra and training runs, as PNG or SVG.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 Measure = Annotated[str, typer.Option(help="legs, legt, lmu, lagt, fourier; for basis also chebt.")]
 States = Annotated[int, typer.Option("--n", min=2, max=1024, help="The number of states.")]
+Folders = Annotated[
+    list[Path], typer.Argument(metavar="FOLDER...", help="Folders of runs, TASK-LAYER-SEED.")
+]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="The picture's file; else its name with .png.")
 ]
@@ -46,6 +49,29 @@ def plot_kernels(n: States = 64, output: Output = None) -> None:
 def plot_spectrum(n: States = 64, output: Output = None) -> None:
     """Draw the eigenvalues of the normal parts of HiPPO matrices."""
     _drawn("spectrum", output or Path("spectrum.png"), n=n)
+
+
+@app.command("training")
+def plot_training(folders: Folders, output: Output = None) -> None:
+    """Draw the tests of runs of `refssm train`: one curve for each layer, a band over its seeds."""
+    from refssm.conformance.usage_error import UsageError
+
+    output = output or Path("training.png")
+    check_picture(output)
+    if find_spec("safetensors") is None:
+        raise UsageError("plot training needs safetensors: pip install safetensors")
+    from refssm.gallery import training as gallery
+    from refssm.training import folders as stored
+    from refssm.training.tasks import TrainingError
+
+    try:
+        runs = stored.by_settings([stored.read(folder) for folder in folders])
+        gallery.draw(output, gallery.of_groups(runs, stored.curve))
+    except TrainingError as error:
+        raise UsageError(str(error)) from None
+    except OSError as error:
+        raise UsageError(f"{output}: {error.strerror}") from None
+    typer.echo(str(output))
 
 
 def check_picture(output: Path) -> None:

@@ -164,7 +164,7 @@ class ProgressBar(_Bar):
 
 
 class StepsBar(_Bar):
-    """Steps of a training run: loss, accuracy, steps a second and the time left."""
+    """Steps of a training run: loss, accuracy or error, steps a second and the time left."""
 
     def __init__(self, name: str, steps: int):
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -175,7 +175,7 @@ class StepsBar(_Bar):
         super().__init__(*columns, description=name, total=steps, told="")
         self._began: tuple[float, int] | None = None
 
-    def tick(self, step: int, loss: float, accuracy: float) -> None:
+    def tick(self, step: int, loss: float, name: str, figure: float) -> None:
         """Show the figures of this step."""
         if not self.shown:
             return
@@ -184,6 +184,6 @@ class StepsBar(_Bar):
             self._began = now, step
         since, first = self._began
         speed = f"{(step - first) / (now - since):.1f} steps/s" if step > first else ""
-        told = f"loss {loss:.3f}  accuracy {accuracy:.2f}  {speed}"
+        told = f"loss {loss:.3f}  {name} {figure:.2f}  {speed}"
         self._bar.update(self._task, completed=step, told=told)
         self._bar.start()

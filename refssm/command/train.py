@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-TaskName = Annotated[str, typer.Argument(help="The task: digits or permuted_digits.")]
+TaskName = Annotated[str, typer.Argument(help="The task, such as digits or copying.")]
 LayerName = Annotated[str, typer.Option("--layer", help="The kind of layer, such as s5 or s4d.")]
 Steps = Annotated[int, typer.Option(min=1, help="Steps of the optimizer.")]
 Role = Annotated[str, typer.Option("--ops", help="Operators: reference or jit.")]
@@ -32,6 +32,16 @@ Pieces = Annotated[int, typer.Option(min=1, help="Compute a batch in so many pie
 Rate = Annotated[float, typer.Option(min=0, help="The largest learning rate.")]
 WarmUp = Annotated[int, typer.Option(min=0, help="Steps in which the rate grows to the largest.")]
 Decay = Annotated[float, typer.Option(min=0, help="Weight decay of AdamW.")]
+Read = Annotated[
+    str | None, typer.Option("--read", help="What the decoder reads: mean, last or each.")
+]
+Start = Annotated[
+    list[str] | None, typer.Option("--start", help="How the layer starts, such as dt_min=1e-4.")
+]
+TaskSize = Annotated[
+    list[str] | None,
+    typer.Option("--task-size", help="A size of the task, such as l=128."),
+]
 Clip = Annotated[float, typer.Option(min=0, help="The largest norm of a gradient.")]
 
 
@@ -59,27 +69,25 @@ def train(
     warm_up: WarmUp = 100,
     decay: Decay = 0.05,
     clip: Clip = 1.0,
+    read: Read = None,
+    start: Start = None,
+    task_size: TaskSize = None,
 ) -> int:
     """Train a model on a task; Ctrl-C saves, and --resume goes on."""
     from refssm.conformance.usage_error import UsageError
 
-    if find_spec("safetensors") is None:
-        raise UsageError("train needs safetensors: pip install safetensors scikit-learn")
+    _check_possible(workers, dask, ops)
     from refssm.command.trained import in_turn, spread
     from refssm.training.loop import Plan
     from refssm.training.setup import Setup
     from refssm.training.tasks import TrainingError
 
-    if workers > 1 and dask is not None:
-        raise UsageError("--workers and --dask: both say where to train; leave one out")
-    if ops == "gpu":
-        missing = "what layers do between operators is NumPy code, and runs on no card yet"
-        raise UsageError(f"--ops gpu: {missing}; wanted reference or jit")
     plan = Plan(steps, batch, pieces, rate, warm_up, decay, clip, seed)
+    own, of_task = sizes(size or ()), sizes(task_size or (), "--task-size")
+    begin = starts(start or ())
+    model = (ops, h, depth, norm, not post_norm, dropout, own)
     try:
-        setup = Setup(
-            task, layer, ops, h, depth, norm, not post_norm, dropout, sizes(size or ()), plan
-        )
+        setup = Setup(task, layer, *model, plan, read, begin, of_task)
         setups = [replace(setup, plan=replace(plan, seed=seed + i)) for i in range(seeds)]
         how = (setups, folder.resolve(), resume, every, _command())
         return in_turn(*how) if workers == 1 and dask is None else spread(*how, workers, dask)
@@ -87,7 +95,20 @@ def train(
         raise UsageError(str(error)) from None
 
 
-def sizes(asked) -> dict[str, int]:
+def _check_possible(workers: int, dask: str | None, ops: str) -> None:
+    """UsageError for options that exclude each other, and for what is not installed."""
+    from refssm.conformance.usage_error import UsageError
+
+    if find_spec("safetensors") is None:
+        raise UsageError("train needs safetensors: pip install safetensors scikit-learn")
+    if workers > 1 and dask is not None:
+        raise UsageError("--workers and --dask: both say where to train; leave one out")
+    if ops == "gpu":
+        missing = "what layers do between operators is NumPy code, and runs on no card yet"
+        raise UsageError(f"--ops gpu: {missing}; wanted reference or jit")
+
+
+def sizes(asked, option="--size") -> dict[str, int]:
     """`["n=16"]` as `{"n": 16}`; UsageError for anything that is not a name and a number."""
     from refssm.conformance.usage_error import UsageError
 
@@ -95,8 +116,25 @@ def sizes(asked) -> dict[str, int]:
     for text in asked:
         name, _, number = text.partition("=")
         if not (name and number.isascii() and number.isdigit() and int(number)):
-            raise UsageError(f"--size {text}: wanted a name and a positive number, such as n=16")
+            raise UsageError(f"{option} {text}: wanted a name and a positive number, such as n=16")
         found[name] = int(number)
+    return found
+
+
+def starts(asked) -> dict[str, str | float]:
+    """`["dt_min=1e-4", "poles=lin"]` as names with a number or a word; UsageError for anything
+    else."""
+    from refssm.conformance.usage_error import UsageError
+
+    found: dict[str, str | float] = {}
+    for text in asked:
+        name, _, value = text.partition("=")
+        if not (name and value):
+            raise UsageError(f"--start {text}: wanted a name and a value, such as dt_min=1e-4")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            found[name] = value
     return found
 
 

@@ -13,7 +13,7 @@ from refssm.command.saying import say
 from refssm.command.spoken import StepsBar
 from refssm.conformance.usage_error import UsageError
 from refssm.training import checkpoint
-from refssm.training.card import card
+from refssm.training.card import card, figure_of
 from refssm.training.loop import Diverged
 from refssm.training.run import Run, trained
 from refssm.training.setup import Setup
@@ -57,6 +57,8 @@ class _Shown:
         try:
             if resume and run.checkpoint.exists():
                 run.resume()
+                if run.schedule() and run.state.step < run.setup.plan.steps:
+                    typer.echo(f"{run.setup.name}: {run.schedule()}")
             else:
                 run.begin()
             return self._steps()
@@ -84,14 +86,15 @@ class _Shown:
 
     def tell(self, facts: dict[str, Any]) -> None:
         """Show the step; print a line if there was a test."""
-        self.bar.tick(facts["step"], facts["loss"], facts["accuracy"])
-        if "test_accuracy" in facts:
+        self.bar.tick(facts["step"], facts["loss"], *figure_of(facts))
+        if "test_loss" in facts:
             self.bar.hide()
             typer.echo(f"{self.run.setup.name}: step {facts['step']}: {_told(facts)}")
 
 
 def _told(facts: dict[str, Any]) -> str:
-    return f"loss {facts['loss']:.4f}, test accuracy {facts['test_accuracy']:.4f}"
+    name, _ = figure_of(facts)
+    return f"loss {facts['loss']:.4f}, test {name} {facts[f'test_{name}']:.4f}"
 
 
 def _stays(run: Run) -> str:
@@ -106,7 +109,7 @@ def _stays(run: Run) -> str:
 def finish(run: Run, command: str) -> None:
     """Write the card and, where matplotlib is, the picture."""
     lines = run.lines()
-    text = card(run.setup, run.state, lines, command)
+    text = card(run.setup, run.state, lines, command, run.trainer.task, run.schedule())
     checkpoint.write_whole(run.folder / "card.md", text.encode())
     files = ["checkpoint.safetensors", "metrics.jsonl", "card.md"]
     if find_spec("matplotlib") is not None and lines:
@@ -158,6 +161,8 @@ def _close(runs: Sequence[Run], command: str) -> None:
                 f"{run.checkpoint}: not here: workers of a cluster must see the folder of --folder"
             )
         run.resume()
+        if run.schedule():
+            typer.echo(f"{run.setup.name}: {run.schedule()}")
         finish(run, command)
     _summary([run.lines() for run in runs])
 
@@ -176,10 +181,11 @@ def attempted(
 
 def _summary(runs: Sequence[Sequence[dict[str, Any]]]) -> None:
     """Mean and spread of several seeds."""
-    ends = [lines[-1] for lines in runs if lines]
-    found = [end["test_accuracy"] for end in ends if "test_accuracy" in end]
-    if len(found) > 1:
+    ends = [lines[-1] for lines in runs if lines and "test_loss" in lines[-1]]
+    if len(ends) > 1:
+        name, _ = figure_of(ends[0])
+        found = [end[f"test_{name}"] for end in ends]
         least = f"least {min(found):.4f}, largest {max(found):.4f}"
         typer.echo(
-            f"test accuracy of {len(found)} seeds: {mean(found):.4f} ± {stdev(found):.4f}, {least}"
+            f"test {name} of {len(found)} seeds: {mean(found):.4f} ± {stdev(found):.4f}, {least}"
         )

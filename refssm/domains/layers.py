@@ -121,6 +121,19 @@ log_steps = Domain(
     kind="real",
 )
 
+sample_gaps = Domain(
+    summary="gaps between samples: 1, 0 to 4, 1e-2 to 10; real",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "grid": lambda a, b: np.round(4 * a) + 0j,  # 0: two samples at one time
+        "usual": lambda a, b: logarithmic(0.1, 4, a) + 0j,
+        "wide": lambda a, b: logarithmic(1e-2, 10, a) + 0j,
+    },
+    tame=("one", "grid", "usual"),
+    textures=("each", "constant", "gaps"),
+    kind="real",
+)
+
 log_rates = Domain(
     summary="logarithms of rates: of 1, ½, 1 to 16, of 1e-2 to 1e2; real",
     maps={

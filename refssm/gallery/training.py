@@ -1,6 +1,6 @@
 """Curves of training: a panel for each figure, a line for each model, a band over its runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -57,4 +57,23 @@ def of_run(lines: Sequence[Mapping]) -> list[CurvePanel]:
         }
 
     loss = {n: c for n, c in curves("loss").items() if all(v > 0 for v in c.runs[0])}
-    return [CurvePanel("loss", loss, logarithmic=True), CurvePanel("accuracy", curves("accuracy"))]
+    name = "error" if lines and "error" in lines[0] else "accuracy"
+    return [CurvePanel("loss", loss, logarithmic=True), CurvePanel(name, curves(name))]
+
+
+def of_groups(groups: Mapping[str, Sequence], curve: Callable) -> list[CurvePanel]:
+    """The panels of the tests of several groups of runs; `curve(runs, name)` gives steps and values
+    of all runs of a group. A task without accuracies has errors, in a panel of their own."""
+    names = {
+        run: next(n for n in ("accuracy", "error") if f"test_{n}" in runs[0].tests[0])
+        for run, runs in groups.items()
+    }
+    panels = [CurvePanel("loss on the test set", _curves(groups, "loss", curve), True)]
+    for name in dict.fromkeys(names.values()):
+        its = {label: runs for label, runs in groups.items() if names[label] == name}
+        panels.append(CurvePanel(f"{name} on the test set", _curves(its, name, curve)))
+    return panels
+
+
+def _curves(groups: Mapping[str, Sequence], name: str, curve: Callable) -> dict[str, Curve]:
+    return {label: Curve(*curve(runs, f"test_{name}")) for label, runs in groups.items()}

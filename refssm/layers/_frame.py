@@ -6,7 +6,8 @@ its gradient, and `stateful`, forward over a piece from a given state. A step is
 `ops` is where operators come from: `refssm`, or `operators("jit")`.
 
 A layer is also operators, derived from its declaration: what the judge judges somebody's block by.
-`<layer>_layer` has the arguments u (l, h), then the parameters in order, and the output y (l, h).
+`<layer>_layer` has the arguments u (l, h), what the layer reads beside it, then the parameters in
+order, and the output y (l, h).
 `<layer>_layer_stateful` has the states before the first step too, and returns those after the last.
 A layer that is not causal has only the first, without the traits `causal` and `state`.
 
@@ -139,7 +140,9 @@ class Layer:
     # and the function from the gradient of q to that of p. Without it q is p.
     run: Callable[..., tuple] = absent
     prepared: Callable[..., tuple] = as_it_is
-    # by name, shape in letters and domain, for the judge
+    # by name, shape in letters and domain, for the judge; `beside`: inputs after u, before a state,
+    # whose gradients `vjp` and `run` return after that of u
+    beside: Mapping[str, tuple[str, Domain]] = field(default_factory=dict)
     states: Mapping[str, tuple[str, Domain]] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()  # besides causal and state, as of an `Operator`
     tags: tuple[str, ...] = ()  # what others call it, as of an `Operator`
@@ -166,21 +169,27 @@ class Layer:
         given = inspect.signature(self.init).parameters
         return {name: p.default for name, p in given.items() if type(p.default) is int}
 
+    @cached_property
+    def starts(self) -> dict[str, Any]:
+        """The options of the start: names or numbers among the defaults of `init`."""
+        given = inspect.signature(self.init).parameters
+        return {n: p.default for n, p in given.items() if type(p.default) in (str, float)}
+
     @property
     def causal(self) -> bool:
         """Whether it can be computed step by step."""
         return self.stateful is not without_states
 
-    def _again(self, ops: Ops, p, u: np.ndarray):
-        return self.forward(ops, p, u), lambda dy: self.vjp(ops, dy, p, u)
+    def _again(self, ops: Ops, p, u: np.ndarray, *beside: np.ndarray):
+        return self.forward(ops, p, u, *beside), lambda dy: self.vjp(ops, dy, p, u, *beside)
 
-    def _forward(self, ops: Ops, p, u: np.ndarray) -> np.ndarray:
-        return self.run(ops, self.prepared(ops, p, u.shape[-2])[0], u)[0]
+    def _forward(self, ops: Ops, p, u: np.ndarray, *beside: np.ndarray) -> np.ndarray:
+        return self.run(ops, self.prepared(ops, p, u.shape[-2])[0], u, *beside)[0]
 
-    def _vjp(self, ops: Ops, dy: np.ndarray, p, u: np.ndarray):
+    def _vjp(self, ops: Ops, dy: np.ndarray, p, u: np.ndarray, *beside: np.ndarray):
         q, back = self.prepared(ops, p, u.shape[-2])
-        dq, du = self.run(ops, q, u)[1](dy)
-        return back(dq), du
+        dq, *dinputs = self.run(ops, q, u, *beside)[1](dy)
+        return back(dq), *dinputs
 
     def rest(self, p, batch: tuple[int, ...] = ()) -> State:
         """The state before the first step: zeros of declared shapes, in the precision of `p`."""
@@ -197,9 +206,12 @@ class Layer:
             for letters, domain in self.states.values()
         )
 
-    def step(self, ops: Ops, p, u: np.ndarray, state: State) -> tuple[np.ndarray, State]:
-        """One input (…, h): the output and the next state."""
-        y, state = self.stateful(ops, p, u[..., None, :], state)
+    def step(self, ops: Ops, p, u: np.ndarray, *rest: Any) -> tuple[np.ndarray, State]:
+        """One input (…, h) and a state: the output and the next state. Inputs beside u, one number
+        (…) each, come before the state."""
+        *beside, state = rest
+        given = (x[..., None] for x in beside)
+        y, state = self.stateful(ops, p, u[..., None, :], *given, state)
         return y[..., 0, :], state
 
 
@@ -313,20 +325,31 @@ def public_functions(op: Operator, layer: Layer) -> dict[str, Callable]:
     return named
 
 
+def _signals(layer: Layer) -> dict[str, tuple[tuple[str, ...], Domain]]:
+    """Shape and domain of u and of what the layer reads beside it, by name."""
+    own = {name: (tuple(text.split()), domain) for name, (text, domain) in layer.beside.items()}
+    return {"u": (("l", "h"), layer_signals)} | own
+
+
+def _domains(*shapes) -> dict[str, Domain]:
+    return {name: domain for of in shapes for name, (_, domain) in of.items()}
+
+
 def _whole(layer: Layer) -> Operator:
-    shapes = _parameters(layer)
+    signals, shapes = _signals(layer), _parameters(layer)
 
-    def forward(u, *parameters):
+    def forward(*given):
+        read, parameters = given[: len(signals)], given[len(signals) :]
         _check_cores(layer, parameters)
-        return layer.forward(ops(), layer.kind(*parameters), u)
+        return layer.forward(ops(), layer.kind(*parameters), *read)
 
-    inputs = {"u": layer_signals} | {name: domain for name, (_, domain) in shapes.items()}
+    inputs = _domains(signals, shapes)
     name = f"{layer.name}_layer"
     return Operator(
         reference=_presented(forward, name, [*inputs], _doc(layer, _sequence(layer))),
-        signature=f"(l,h),{_cores(shapes)}->(l,h)",
+        signature=f"{_cores(signals)},{_cores(shapes)}->(l,h)",
         inputs=inputs,
-        batch=", ".join(["b"] + [""] * len(shapes)),
+        batch=", ".join(["b"] * len(signals) + [""] * len(shapes)),
         traits=layer.traits | (STEPPED if layer.causal else set()),
         contract=CHAIN,
         citation=layer.source,
@@ -336,22 +359,24 @@ def _whole(layer: Layer) -> Operator:
 
 
 def _stateful(layer: Layer) -> Operator:
-    shapes = _parameters(layer)
+    signals, shapes = _signals(layer), _parameters(layer)
     states = {name: (tuple(text.split()), domain) for name, (text, domain) in layer.states.items()}
-    count = len(shapes)
+    first, last = len(signals), len(signals) + len(shapes)
 
-    def stateful(u, *rest):
-        _check_cores(layer, rest[:count])
-        y, after = layer.stateful(ops(), layer.kind(*rest[:count]), u, tuple(rest[count:]))
+    def stateful(*given):
+        parameters = given[first:last]
+        _check_cores(layer, parameters)
+        given = (*given[:first], tuple(given[last:]))
+        y, after = layer.stateful(ops(), layer.kind(*parameters), *given)
         return y, *after
 
-    inputs = {"u": layer_signals} | {name: domain for name, (_, domain) in shapes.items()}
+    inputs = _domains(signals, shapes)
     inputs |= {f"{name}0": domain for name, (_, domain) in states.items()}
     name = f"{layer.name}_layer_stateful"
-    batch = ["b"] + [""] * count + ["b"] * len(states)
+    batch = ["b"] * first + [""] * len(shapes) + ["b"] * len(states)
     return Operator(
         reference=_presented(stateful, name, [*inputs], _doc(layer, PIECE)),
-        signature=f"(l,h),{_cores(shapes)},{_cores(states)}->(l,h),{_cores(states)}",
+        signature=f"{_cores(signals)},{_cores(shapes)},{_cores(states)}->(l,h),{_cores(states)}",
         form="stateful",
         inputs=inputs,
         outputs=("y", *states),
@@ -365,12 +390,18 @@ def _stateful(layer: Layer) -> Operator:
 
 
 def _pulled_back(op: Operator, layer: Layer) -> Callable:
-    def vjp(dy, u, *parameters):
-        _check_cores(layer, parameters)
-        gradients, du = layer.vjp(ops(), dy, layer.kind(*parameters), u)
-        return du, *gradients.arrays().values()
+    count = len(_signals(layer))
 
-    doc = f"Gradients of `u` and of each parameter of `{layer}`, in the order of the arguments."
+    def vjp(dy, *given):
+        read, parameters = given[:count], given[count:]
+        _check_cores(layer, parameters)
+        gradients, *dread = layer.vjp(ops(), dy, layer.kind(*parameters), *read)
+        return *dread, *gradients.arrays().values()
+
+    told = "".join(f", `{name}`" for name in layer.beside)
+    doc = (
+        f"Gradients of `u`{told} and of each parameter of `{layer}`, in the order of the arguments."
+    )
     return _presented(vjp, f"{op.name}_vjp", ["dy", *op.inputs], doc)
 
 

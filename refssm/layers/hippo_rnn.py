@@ -38,11 +38,12 @@ class HippoRNN(Parameters):
         raise ValueError("HippoRNN goes from sample to sample, so it knows no sampling rate")
 
 
-def init(rng, *, h, d=64, n=32) -> HippoRNN:
-    """New parameters in double precision."""
+def init(rng, *, h, d=64, n=32, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> HippoRNN:
+    """New parameters in double precision; 1/dt is the first window of the memory."""
     given, b_x = initial.linear(rng, h + d + n, d)
     W_u, W_x, W_c = np.split(given, [h, h + d])
-    w_f, log_dt = initial.linear(rng, d, 1)[0][:, 0], np.log(initial.steps(rng, ()))
+    w_f = initial.linear(rng, d, 1)[0][:, 0]
+    log_dt = np.log(initial.steps(rng, (), dt_min=dt_min, dt_max=dt_max))
     return HippoRNN(W_u, W_x, W_c, b_x, w_f, np.asarray(log_dt), *initial.linear(rng, d, h))
 
 

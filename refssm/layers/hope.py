@@ -32,9 +32,12 @@ class HOPE(Parameters):
     b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
 
-def init(rng, *, h, n=64, gamma=0.0, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> HOPE:
-    """New parameters in double precision; `gamma` is the power of the recency bias (j + 1)^γ."""
-    log_dt = np.log(initial.steps(rng, h, dt_min=dt_min, dt_max=dt_max))
+def init(
+    rng, *, h, n=64, gamma=0.0, steps="vector", dt_min=initial.DT_MIN, dt_max=initial.DT_MAX
+) -> HOPE:
+    """New parameters in double precision; `gamma` is the power of the recency bias (j + 1)^γ,
+    `steps` vector, or scalar: one step for all channels."""
+    log_dt = initial.log_steps(rng, h, steps=steps, dt_min=dt_min, dt_max=dt_max)
     markov = hope_recency_power(initial.markov(rng, (h, n)), gamma)
     D = rng.standard_normal(h)
     return HOPE(log_dt, markov, D, *initial.linear(rng, h, 2 * h))

@@ -33,11 +33,13 @@ class HOPEBidirectional(hope.HOPE):
 
 
 def init(
-    rng, *, h, n=64, gamma=0.0, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX
+    rng, *, h, n=64, gamma=0.0, steps="vector", dt_min=initial.DT_MIN, dt_max=initial.DT_MAX
 ) -> HOPEBidirectional:
-    """New parameters in double precision; `gamma` is the power of the recency bias (j + 1)^γ."""
-    p = hope.init(rng, h=h, n=n, gamma=gamma, dt_min=dt_min, dt_max=dt_max).arrays()
-    log_dt = np.log(initial.steps(rng, h, dt_min=dt_min, dt_max=dt_max))
+    """New parameters in double precision; the options are those of `hope`, and `scalar` is one step
+    for each direction."""
+    bounds = {"steps": steps, "dt_min": dt_min, "dt_max": dt_max}
+    p = hope.init(rng, h=h, n=n, gamma=gamma, **bounds).arrays()
+    log_dt = initial.log_steps(rng, h, **bounds)
     markov = hope_recency_power(initial.markov(rng, (h, n)), gamma)
     return HOPEBidirectional(**p, log_dt_future=log_dt, markov_future=markov)
 

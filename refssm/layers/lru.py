@@ -39,7 +39,11 @@ class LRU(Parameters):
 
 
 def init(rng, *, h, n=64, r_min=0.0, r_max=1.0, max_phase=2 * np.pi) -> LRU:
-    """New parameters in double precision."""
+    """New parameters in double precision; r_max and max_phase are positive, as the parameters are
+    logarithms of rates and phases."""
+    if not (r_max > 0 and 0 < max_phase <= 2 * np.pi):
+        bounds = f"got r_max={r_max}, max_phase={max_phase}"
+        raise ValueError(f"lru: wanted 0 < r_max and 0 < max_phase ≤ 2π, {bounds}")
     system = initial.lru(rng, n=n, m=h, p=h, r_min=r_min, r_max=r_max, max_phase=max_phase)
     phase = np.angle(system["a"]) % (2 * np.pi)
     logs = np.log(-np.log(np.abs(system["a"]))), np.log(phase), np.log(system["gamma"])

@@ -36,8 +36,8 @@ class Mamba(Parameters):
     W_out: np.ndarray = parameter("e h", "uniform between ±1/√e")
 
 
-def init(rng, *, h, n=16, t=4, expand=2) -> Mamba:
-    """New parameters in double precision."""
+def init(rng, *, h, n=16, t=4, expand=2, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> Mamba:
+    """New parameters in double precision; bounds of the first steps as in the published code."""
     e, r = expand * h, -(-h // 16)
     log_rate = np.tile(np.log(-initial.rates(n=n)), (e, 1))
     k, k_bias = initial.linear(rng, t, e)
@@ -51,7 +51,7 @@ def init(rng, *, h, n=16, t=4, expand=2) -> Mamba:
         W_B,
         W_C,
         initial.linear(rng, r, e)[0],
-        initial.step_biases(rng, e),
+        initial.step_biases(rng, e, dt_min=dt_min, dt_max=dt_max),
         log_rate,
         np.ones(e),
         initial.linear(rng, e, h)[0],

@@ -47,12 +47,15 @@ class S4(Parameters):
     b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
 
-def init(rng, *, h, n=64, measure="legs", dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> S4:
-    """New parameters in double precision; `measure` is legs, legt, lagt or fourier."""
+def init(
+    rng, *, h, n=64, measure="legs", steps="vector", dt_min=initial.DT_MIN, dt_max=initial.DT_MAX
+) -> S4:
+    """New parameters in double precision; `measure` is legs, legt, lagt or fourier, `steps` vector
+    or scalar: one step for all channels."""
     system = initial.dplr(measure, n=n)
     w, P, B = (np.tile(system[name], (h, *(1,) * system[name].ndim)) for name in ("w", "P", "B"))
     W, b = initial.linear(rng, h, 2 * h)
-    log_dt = np.log(initial.steps(rng, h, dt_min=dt_min, dt_max=dt_max))
+    log_dt = initial.log_steps(rng, h, steps=steps, dt_min=dt_min, dt_max=dt_max)
     C, D = initial.real_outputs(rng, system["V"], h), rng.standard_normal(h)
     return S4(log_dt, np.log(initial.rates_of(w)), np.imag(w), P, B, C, D, W, b)
 

@@ -43,11 +43,15 @@ class S4D(Parameters):
     b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
 
-def init(rng, *, h, n=32, poles="lin", dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> S4D:
-    """New parameters in double precision; `poles` is lin, inv, quad, real or legs."""
-    w = np.broadcast_to(initial.diagonal(poles, n=n)["w"], (h, n))
+def init(
+    rng, *, h, n=32, poles="lin", steps="vector", dt_min=initial.DT_MIN, dt_max=initial.DT_MAX
+) -> S4D:
+    """New parameters in double precision; `poles` is lin, inv, quad, real, legs, which is hippo-n,
+    antisymmetric or random, equal in all channels; `steps` is vector, or scalar: one step for all
+    channels."""
+    w = np.broadcast_to(initial.modes(rng, poles, n=n)[0], (h, n))
     W, b = initial.linear(rng, h, 2 * h)
-    log_dt = np.log(initial.steps(rng, h, dt_min=dt_min, dt_max=dt_max))
+    log_dt = initial.log_steps(rng, h, steps=steps, dt_min=dt_min, dt_max=dt_max)
     C, D = initial.complex_normal(rng, (h, n)), rng.standard_normal(h)
     return S4D(log_dt, np.log(-np.real(w)), np.imag(w) + np.zeros((h, n)), C, D, W, b)
 

@@ -20,9 +20,11 @@ class S4DBilinear(s4d.S4D):
     """Parameters of `s4d_bilinear`: those of `s4d`."""
 
 
-def init(rng, *, h, n=32, poles="lin", dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> S4DBilinear:
-    """New parameters in double precision; `poles` is lin, inv, quad, real or legs."""
-    p = s4d.init(rng, h=h, n=n, poles=poles, dt_min=dt_min, dt_max=dt_max)
+def init(
+    rng, *, h, n=32, poles="lin", steps="vector", dt_min=initial.DT_MIN, dt_max=initial.DT_MAX
+) -> S4DBilinear:
+    """New parameters in double precision; the options are those of `s4d`."""
+    p = s4d.init(rng, h=h, n=n, poles=poles, steps=steps, dt_min=dt_min, dt_max=dt_max)
     return S4DBilinear(**p.arrays())
 
 

@@ -36,12 +36,22 @@ class S5(Parameters):
     b: np.ndarray = parameter("h", "uniform between ±1/√h", domain=shifts)
 
 
-def init(rng, *, h, n=32, blocks=1, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> S5:
-    """New parameters in double precision."""
-    system = initial.s5(rng, n=n, m=h, p=h, blocks=blocks)
-    log_dt = np.log(initial.steps(rng, n, dt_min=dt_min, dt_max=dt_max))
-    D = rng.standard_normal(h)
-    return S5(system["w"], log_dt, system["B"], system["C"], D, *initial.linear(rng, h, h))
+def init(
+    rng, *, h, n=32, blocks=1, poles="hippo-n", steps="vector", dt_min=initial.DT_MIN,
+    dt_max=initial.DT_MAX,
+) -> S5:  # fmt: skip
+    """New parameters in double precision. `poles` is hippo-n, antisymmetric, random, or a system of
+    S4D: lin, inv, quad, real or legs; `steps` is vector, or scalar: one step for all states."""
+    system = initial.modes(rng, poles, n=n, blocks=blocks)
+    return started(rng, system, h, steps=steps, dt_min=dt_min, dt_max=dt_max)
+
+
+def started(rng, system, h, **steps) -> S5:
+    """Parameters with the poles of `initial.modes`."""
+    n = len(system[0])
+    given = initial.s5(rng, n=n, m=h, p=h, system=system)
+    log_dt, D = initial.log_steps(rng, n, **steps), rng.standard_normal(h)
+    return S5(given["w"], log_dt, given["B"], given["C"], D, *initial.linear(rng, h, h))
 
 
 def _discrete(ops, p):

@@ -27,11 +27,13 @@ class S5Bidirectional(s5.S5):
 
 
 def init(
-    rng, *, h, n=32, blocks=1, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX
-) -> S5Bidirectional:
-    """New parameters in double precision."""
-    p = s5.init(rng, h=h, n=n, blocks=blocks, dt_min=dt_min, dt_max=dt_max).arrays()
-    later = initial.s5(rng, n=n, m=h, p=h, blocks=blocks)["C"]
+    rng, *, h, n=32, blocks=1, poles="hippo-n", steps="vector", dt_min=initial.DT_MIN,
+    dt_max=initial.DT_MAX,
+) -> S5Bidirectional:  # fmt: skip
+    """New parameters in double precision; the options are those of `s5`."""
+    system = initial.modes(rng, poles, n=n, blocks=blocks)
+    p = s5.started(rng, system, h, steps=steps, dt_min=dt_min, dt_max=dt_max).arrays()
+    later = initial.s5(rng, n=n, m=h, p=h, system=system)["C"]
     return S5Bidirectional(**p | {"C": np.concatenate([p["C"], later], axis=-1)})
 
 

@@ -46,6 +46,22 @@ def s5_bidirectional_layer(u, w, log_dt, B, C, D, W, b):
     return _gated([[p + q for p, q in zip(*rows, strict=True)] for rows in pairs], W, b)
 
 
+def s5_irregular_layer(u, gaps, w, log_dt, B, C, D, W, b):
+    """From rest."""
+    return s5_irregular_layer_stateful(u, gaps, w, log_dt, B, C, D, W, b, _zeros(len(w)))[0]
+
+
+def s5_irregular_layer_stateful(u, gaps, w, log_dt, B, C, D, W, b, x0):
+    """As `s5_layer`, with steps g_k dt: x_k = e^{g dt w} x_{k−1} + ((e^{g dt w} − 1)/w) B u_k."""
+    y, x = [], x0
+    for row, gap in zip(u, gaps, strict=True):
+        a, scales = _held(w, [gap * mp.exp(t) for t in log_dt])
+        driven = [[s * b_nm for b_nm in row_n] for s, row_n in zip(scales, B, strict=True)]
+        rows, x = _diagonal([row], a, driven, C, D, x, 2)
+        y += rows
+    return _gated(y, W, b), x
+
+
 def _s5_discrete(w, log_dt, B):
     """e^{dt w}, and ((e^{dt w} − 1)/w) B."""
     a, scales = _held(w, [mp.exp(x) for x in log_dt])

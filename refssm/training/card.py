@@ -8,28 +8,37 @@ from typing import Any
 from refssm import __version__
 from refssm.training.loop import TrainingState
 from refssm.training.setup import Setup
+from refssm.training.tasks import Task
 
 LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "safetensors")
 
 
 def card(
-    setup: Setup, state: TrainingState, lines: Sequence[Mapping[str, Any]], command: str
+    setup: Setup,
+    state: TrainingState,
+    lines: Sequence[Mapping[str, Any]],
+    command: str,
+    task: Task,
+    schedule: str = "",
 ) -> str:
-    """The card of a run with these metrics; `command` is what the user typed."""
+    """The card of a run with these metrics; `command` is what the user typed, `schedule` what is
+    said of a run that was made longer."""
     parts = [
         f"# {setup.layer} on {setup.task}, seed {setup.plan.seed}",
         f"Trained by refssm {__version__} for {state.step} of {setup.plan.steps} steps:",
         f"```\n{command}\n```",
         "## Results",
-        table(("figure", "value"), _figures(lines)),
+        table(("figure", "value"), [*_figures(lines), *_marks(task)]),
         "## Settings",
         table(("setting", "value"), [(n, _told(v)) for n, v in setup.facts().items()]),
         "## Parameters",
         _sizes(state),
         "## Versions",
         table(("library", "version"), _versions()),
-        "Limits: one data set of one source, one split; it shows that training works, no more.",
+        f"Limits: {limits(task)}; it shows that training works, no more.",
     ]
+    if schedule:
+        parts.append(f"This run was made longer: {schedule}.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -39,20 +48,40 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in lines)
 
 
+def limits(task: Task) -> str:
+    """Where the examples come from."""
+    if task.draw is None:
+        return "one data set of one source, one split"
+    return f"generated examples of one distribution, {len(task.test_labels)} in the test"
+
+
+def figure_of(facts: Mapping[str, Any]) -> tuple[str, float]:
+    """Name and value of what is read beside the loss: the accuracy, or the error of real answers
+    relative to that of the answer 0."""
+    name = "error" if "error" in facts else "accuracy"
+    return name, facts[name]
+
+
+def _marks(task: Task) -> list[tuple[str, str]]:
+    """What the figure of the test is compared with."""
+    return [(name, f"{value:.4f}") for name, value in task.marks.items()]
+
+
 def count(arrays: Mapping[str, Any]) -> int:
     """Real numbers in all arrays; a complex number counts twice."""
     return sum(a.size * (2 if a.dtype.kind == "c" else 1) for a in arrays.values())
 
 
 def _figures(lines: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    tests = [line for line in lines if "test_accuracy" in line]
+    tests = [line for line in lines if "test_loss" in line]
     seconds = sum(line.get("seconds", 0.0) for line in lines)
     rows = [("steps per second", f"{len(lines) / seconds:.1f}")] if seconds else []
     rows += [("minutes", f"{seconds / 60:.1f}")] if seconds else []
     if tests:
         last = tests[-1]
+        name, _ = figure_of(last)
         rows = [
-            ("test accuracy", f"{last['test_accuracy']:.4f}"),
+            (f"test {name}", f"{last[f'test_{name}']:.4f}"),
             ("test loss", f"{last['test_loss']:.4f}"),
             ("loss of the last batch", f"{last['loss']:.4f}"),
             *rows,

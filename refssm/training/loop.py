@@ -14,9 +14,9 @@ import numpy as np
 from refssm.layers._parts.norms import averaged
 from refssm.layers.model import Model, part
 from refssm.training import shares
-from refssm.training.losses import cross_entropy, cross_entropy_grad
+from refssm.training.losses import LOSSES, Loss
 from refssm.training.optimizer import GROUPS, AdamW, clipped, cosine, norm
-from refssm.training.tasks import Task
+from refssm.training.tasks import Examples, Task
 
 Arrays = dict[str, np.ndarray]
 
@@ -65,11 +65,18 @@ class Trainer:
     task: Task
     plan: Plan
     ops: Any
+    frozen: str = "none"  # a group that is not trained
     optimizer: AdamW = field(init=False)
+    alike: frozenset[str] = field(init=False)  # parameters whose numbers are one number
+    fixed: frozenset[str] = field(init=False)  # parameters that are not trained
 
     def __post_init__(self):
-        groups = {name: GROUPS[kind] for name, kind in self.model.groups().items()}
+        kinds = self.model.groups()
+        groups = {name: GROUPS[kind] for name, kind in kinds.items()}
+        fixed = frozenset(name for name, kind in kinds.items() if kind == self.frozen)
         object.__setattr__(self, "optimizer", AdamW(decay=self.plan.decay, groups=groups))
+        object.__setattr__(self, "alike", frozenset(self.model.alike()))
+        object.__setattr__(self, "fixed", fixed)
 
     def start(self) -> TrainingState:
         """The state before the first step."""
@@ -79,13 +86,15 @@ class Trainer:
         return TrainingState(0, parameters, moments, self.model.averages(), rng.bit_generator.state)
 
     def step(self, state: TrainingState) -> tuple[TrainingState, dict[str, float]]:
-        """The state after one step; its loss, accuracy, norm of the gradient, and rate."""
+        """The state after one step; its loss, its figure (accuracy, or error), norm of the
+        gradient, and rate."""
         rng, step = state.rng, state.step + 1
-        chosen = rng.choice(len(self.task.signals), self.plan.batch, replace=False)
-        u, labels = self.task.signals[chosen], self.task.labels[chosen]
-        masks = self.model.masks(rng, (*u.shape[:-1], self.model.h), u.dtype)
+        given = self.task.batch(rng, self.plan.batch)
+        u = state.parameters["encoder.table"] if self.model.symbols else given.signals
+        masks = self.model.masks(rng, (*self.model.times(given.signals), self.model.h), u.dtype)
         with np.errstate(all="ignore"):  # what is not finite ends the run, with a sentence
-            loss, right, gradients, averages = self.gradients(state, u, labels, masks)
+            loss, figure, gradients, averages = self.gradients(state, given, masks)
+            gradients = {name: self._held(name, g) for name, g in gradients.items()}
             size = norm(gradients)
         if not (math.isfinite(loss) and math.isfinite(size)):
             raise Diverged(_not_finite(step, loss, gradients))
@@ -94,35 +103,60 @@ class Trainer:
             state.parameters, clipped(gradients, self.plan.clip), state.moments, step, rate
         )
         new = TrainingState(step, parameters, moments, averages, rng.bit_generator.state)
-        return new, {"step": step, "loss": loss, "accuracy": right, "gradient": size, "rate": rate}
+        told = {"loss": loss, self.loss.figure: figure, "gradient": size, "rate": rate}
+        return new, {"step": step, **told}
+
+    def _held(self, name: str, g: np.ndarray) -> np.ndarray:
+        """0 for a parameter that is not trained; for n numbers that are one number, n times Σ g/√n:
+        the norm is that of the gradient of the one number, and AdamW's direction has no scale."""
+        if name in self.fixed:
+            return np.zeros_like(g)
+        if name in self.alike:
+            return np.full_like(g, g.sum() / g.dtype.type(math.sqrt(g.size)))
+        return g
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of the task."""
+        return LOSSES[self.task.loss]
 
     def gradients(
-        self, state: TrainingState, u, labels, masks
+        self, state: TrainingState, given: Examples, masks
     ) -> tuple[float, float, Arrays, Arrays]:
-        """Loss, accuracy and gradients of a batch, piece by piece; averages after it."""
-        total, averages, loss, right = {}, state.averages, 0.0, 0
-        for piece in np.array_split(np.arange(len(u)), self.plan.pieces):
-            its = labels[piece]
+        """Loss, figure and gradients of a batch, piece by piece; averages after it."""
+        total, averages, loss, figure = {}, state.averages, 0.0, 0
+        count = self.loss.count(given.labels, given.weights)
+        for piece in np.array_split(np.arange(len(given.labels)), self.plan.pieces):
+            its = given.rows(piece)
             y, grads, seen = shares.gradients(
-                self.model, self.ops, state.parameters, u[piece],
-                lambda y, rows, its=its: cross_entropy_grad(y, its[rows], len(u)),
+                self.model, self.ops, state.parameters, its.signals,
+                lambda y, rows, its=its: self._cotangent(y, its.rows(rows), count),
                 masks and [mask[piece] for mask in masks],
+                its.gaps,
             )  # fmt: skip
-            loss += cross_entropy(y, its) * len(piece) / len(u)
-            right += int((y.argmax(-1) == its).sum())
+            wanted = its.labels, its.weights
+            loss += self.loss.value(y, *wanted) * self.loss.count(*wanted) / count
+            figure += self.loss.total(y, *wanted)
             averages = averaged(averages, seen)
             total = {n: total[n] + g if total else g for n, g in grads.items()}
-        return loss, right / len(u), total, averages
+        return loss, self.loss.of_total(figure, given.labels, given.weights), total, averages
+
+    def _cotangent(self, y, its: Examples, count):
+        return self.loss.gradient(y, its.labels, count, its.weights)
 
     def test(self, state: TrainingState) -> dict[str, float]:
-        """Loss and accuracy on the test set; Diverged if they are not finite."""
-        signals, labels = self.task.test_signals, self.task.test_labels
+        """Loss and figure on the test set; Diverged if they are not finite."""
+        given = self.task.test
+        wanted = given.labels, given.weights
         with np.errstate(all="ignore"):
-            y = self.model.forward(self.ops, state.parameters, signals, state.averages)
-            loss = cross_entropy(y, labels)
+            y = self.model.forward(
+                self.ops, state.parameters, given.signals, state.averages, given.gaps
+            )
+            loss = self.loss.value(y, *wanted)
         if not math.isfinite(loss):
             raise Diverged(f"step {state.step}: the loss on the test set is {loss}")
-        return {"test_loss": loss, "test_accuracy": float((y.argmax(-1) == labels).mean())}
+        figure = self.loss.of_total(self.loss.total(y, *wanted), *wanted)
+        return {"test_loss": loss, f"test_{self.loss.figure}": figure}
 
 
 def _not_finite(step: int, loss: float, gradients: Arrays) -> str:

@@ -3,7 +3,8 @@
     checkpoint.safetensors   the state at the last test
     metrics.jsonl            for each step loss, accuracy, norm of the gradient, rate; test results
 
-A killed run goes on from its checkpoint. Lines of later steps are cut off first.
+A killed run goes on from its checkpoint. Lines of later steps are cut off first. A run may be made
+longer: its rate is then that of the longer run.
 """
 
 import json
@@ -16,6 +17,7 @@ from typing import Any
 from refssm.training import checkpoint
 from refssm.training.checkpoint import CheckpointError
 from refssm.training.loop import arrays_of, state_of
+from refssm.training.optimizer import cosine
 from refssm.training.setup import Setup
 
 
@@ -26,6 +28,7 @@ class Run:
         self.setup, self.folder, self.every = setup, folder, every
         self.trainer = setup.trainer()
         self.state = self.trainer.start()
+        self.earlier: list[list[int]] = []  # (step, steps): to this step it was a shorter run
 
     @property
     def checkpoint(self) -> Path:
@@ -55,9 +58,10 @@ class Run:
     def resume(self) -> None:
         """Take the state of the checkpoint; CheckpointError if it is of another run."""
         arrays, facts = checkpoint.read(self.checkpoint)
-        checkpoint.check_settings(self.checkpoint, facts.get("settings"), self.setup.facts())
+        before = self._shorter(facts.get("settings"))
         checkpoint.check_shapes(self.checkpoint, arrays, arrays_of(self.state))
         try:
+            earlier = [[int(step), int(steps)] for step, steps in facts.get("earlier", [])]
             state = state_of(arrays, facts["step"], facts["generator"])
             state.rng  # noqa: B018 (NumPy refuses what is not the state of a generator)
             if state.step not in range(self.setup.plan.steps + 1):
@@ -66,9 +70,39 @@ class Run:
             told = f"{type(error).__name__}: {error}"
             raise CheckpointError(f"{self.checkpoint}: not a checkpoint: {told}") from None
         self.state = state
+        self.earlier = [*earlier, [state.step, before]] if before else earlier
         self._tidy()
         lines = "".join(json.dumps(line) + "\n" for line in self.lines())
         checkpoint.write_whole(self.metrics, lines.encode())
+
+    def _shorter(self, settings: Any) -> int:
+        """The length of a run that is shorter and else the same, or 0; CheckpointError for another
+        run than this one."""
+        got, wanted = self.setup.since(settings), self.setup.facts()
+        before, steps = got.get("steps") if isinstance(got, dict) else None, wanted["steps"]
+        if (
+            isinstance(before, int)
+            and 0 < before < steps
+            and got | wanted == got | {"steps": steps}
+        ):
+            return before
+        checkpoint.check_settings(self.checkpoint, got, wanted)
+        return 0
+
+    def schedule(self) -> str:
+        """One sentence about the rate of a run that was lengthened; empty for others."""
+        if not self.earlier:
+            return ""
+        step, before = self.earlier[-1]
+        plan = self.setup.plan
+        old, new = (
+            cosine(step + 1, rate=plan.rate, warm_up=plan.warm_up, steps=steps)
+            for steps in (before, plan.steps)
+        )
+        return (
+            f"from step {step + 1} on this is a run of {plan.steps} steps, not {before}: the rate "
+            f"follows the half cosine to step {plan.steps}, and is {new:.3g} there, not {old:.3g}"
+        )
 
     def _tidy(self) -> None:
         """Remove what a killed process was writing."""
@@ -113,6 +147,8 @@ class Run:
             "generator": self.state.generator,
             "settings": self.setup.facts(),
         }
+        if self.earlier:
+            facts["earlier"] = self.earlier
         checkpoint.write(self.checkpoint, arrays_of(self.state), facts)
 
 

@@ -16,17 +16,20 @@ from refssm.layers.model import Arrays, Model
 STEPS = 2**12  # of time in a share: 2 MB in each array of 128 channels
 
 
-def gradients(model: Model, ops, p: Arrays, u: np.ndarray, cotangent: Callable, masks=None):
+def gradients(
+    model: Model, ops, p: Arrays, u: np.ndarray, cotangent: Callable, masks=None, gaps=None
+):
     """As `model.gradients`; `cotangent(outputs, rows)` is for these rows of the batch."""
     on_cores, count = getattr(ops, "each_on_one_core", None), _count(model, u)
     if on_cores is None or count < 2:
-        return model.gradients(ops, p, u, lambda y: cotangent(y, slice(None)), masks)
+        return model.gradients(ops, p, u, lambda y: cotangent(y, slice(None)), masks, gaps)
     borders = [len(u) * i // count for i in range(count + 1)]
-    layers, back = model.prepared(ops, p, u.shape[-2])
+    layers, back = model.prepared(ops, p, model.times(u)[-1])
 
     def of_rows(rows):
         own = masks and [mask[rows] for mask in masks]
-        return model.run(ops, p, layers, u[rows], lambda y: cotangent(y, rows), own)
+        its = None if gaps is None else gaps[rows]
+        return model.run(ops, p, layers, u[rows], lambda y: cotangent(y, rows), own, its)
 
     outputs, grads, _ = zip(*on_cores(of_rows, map(slice, borders, borders[1:])), strict=True)
     total = {name: reduce(np.add, (g[name] for g in grads)) for name in grads[0]}
@@ -40,6 +43,7 @@ def sequences(l: int) -> int:
 
 def _count(model: Model, u: np.ndarray) -> int:
     """In how many shares: one if a norm averages over the batch, or if there is no batch."""
-    if NORMS[model.norm].averages(1) or u.ndim < 3:
+    times = model.times(u)
+    if NORMS[model.norm].averages(1) or len(times) < 2:
         return 1
-    return -(-len(u) // sequences(u.shape[-2]))
+    return -(-len(u) // sequences(times[-1]))

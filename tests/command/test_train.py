@@ -71,6 +71,22 @@ def test_the_card_says_what_was_trained_how_and_with_which_result(folder, capfd,
         assert row in card, row
 
 
+@pytest.mark.parametrize("name", ["copying", "delay"])
+def test_a_generated_task_is_trained_with_its_figure_and_its_marks(folder, capfd, name):
+    small = {"copying": ("copied=2", "blanks=3"), "delay": ("l=16", "lag=3")}[name]
+    sizes = [word for size in small for word in ("--task-size", size)]
+    result, out, err = run(capfd, "train", name, *SMALL, "--steps", 2, *sizes)
+    assert (result, err) == (0, "")
+    figure, mark = ("error", "0.0000") if name == "delay" else ("accuracy", "1.0000")
+    assert re.search(rf"^{name}-s5-0: step 2: loss \d\.\d{{4}}, test {figure} \d", out)
+    card = (folder / f"{name}-s5-0/card.md").read_text(encoding="utf-8")
+    for row in (f"| test {figure} |", f"| best | {mark} |", "Limits: generated examples of one"):
+        assert row in card, row
+    if find_spec("matplotlib"):
+        picture = (folder / f"{name}-s5-0/curves.svg").read_text(encoding="utf-8")
+        assert f">{figure}</text>" in picture or figure in picture
+
+
 def test_a_resumed_command_equals_the_uninterrupted_one(folder, capfd, monkeypatch):
     run(capfd, *WAVES, "--folder", "whole")
     steps = Run.steps
@@ -94,6 +110,19 @@ def test_a_resumed_command_equals_the_uninterrupted_one(folder, capfd, monkeypat
     assert without_times(parts) == without_times(whole)
 
 
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_a_run_that_is_made_longer_says_so_in_its_output_and_on_its_card(folder, capfd, workers):
+    copying = ("train", "copying", *SMALL, "--task-size", "blanks=3", "--warm-up", 2)
+    run(capfd, *copying, "--steps", 6)
+    longer = (*copying, "--steps", 8, "--resume")
+    result, out, err = run(capfd, *longer, "--workers", workers)
+    assert (result, err) == (0, "")
+    sentence = "from step 7 on this is a run of 8 steps, not 6: the rate follows the half cosine to"
+    assert f"copying-s5-0: {sentence} step 8" in out
+    assert sentence in (folder / "copying-s5-0/card.md").read_text(encoding="utf-8")
+    assert sentence not in run(capfd, *longer)[1]  # it was said
+
+
 def test_a_finished_run_may_be_resumed_and_stays_as_it_is(folder, capfd):
     run(capfd, *WAVES)
     before = held(folder).state
@@ -104,7 +133,8 @@ def test_a_finished_run_may_be_resumed_and_stays_as_it_is(folder, capfd):
 def test_the_usual_options_are_the_usual_settings():
     usual = Setup("digits", "s5").facts()
     assert command_default("post_norm") is not usual.pop("prenorm")
-    assert (command_default("size") or {}) == usual.pop("sizes")
+    for name, of in (("size", "sizes"), ("task_size", "task_sizes"), ("start", "start")):
+        assert (command_default(name) or {}) == usual.pop(of)
     assert usual.pop("task") == "digits"
     assert {name: command_default(name) for name in usual} == usual
 
@@ -125,6 +155,30 @@ REFUSED = {
     "number": (("train", "waves", "--size", "n=x"), "--size n=x: wanted a name and a positive"),
     "zero": (("train", "waves", "--size", "n=0"), "--size n=0: wanted a name and a positive"),
     "batch": (("train", "waves", "--batch", 31), "--batch 31: waves has 30 examples"),
+    "task size": (
+        ("train", "copying", "--task-size", "l=9"),
+        "unknown size of copying 'l'; wanted one of symbols, copied, blanks",
+    ),
+    "no size": (("train", "digits", "--task-size", "l=9"), "unknown size of digits 'l'; there is"),
+    "task number": (("train", "copying", "--task-size", "l"), "--task-size l: wanted a name and"),
+    "each": ((*WAVES, "--read", "each"), "has an answer for each signal; wanted mean or"),
+    "start": (
+        (*WAVES, "--start", "measure=legt"),
+        "unknown start of s5 'measure'; wanted one of poles, steps, dt_min, dt_max, frozen",
+    ),
+    "no start": (
+        (*WAVES, "--layer", "rnn", "--start", "gamma=1"),
+        "rnn 'gamma'; there is",
+    ),
+    "start value": ((*WAVES, "--start", "dt_min"), "--start dt_min: wanted a name and a value"),
+    "start word": ((*WAVES, "--start", "dt_min=x"), "--start dt_min=x: wanted a finite number"),
+    "start nan": ((*WAVES, "--start", "dt_min=nan"), "--start dt_min=nan: wanted a finite number"),
+    "start number": (
+        (*WAVES, "--start", "poles=3"),
+        "`poles` must be one of hippo-n",
+    ),
+    "start bounds": ((*WAVES, "--start", "dt_min=2"), "wanted 0 < dt_min ≤ dt_max, got dt_min=2.0"),
+    "frozen": ((*WAVES, "--start", "frozen=weights"), "unknown group to freeze 'weights'; wanted"),
     "both": (("train", "waves", "--workers", 2, "--dask", "x"), "leave one out"),
     "resume": ((*WAVES, "--resume"), "there is no checkpoint"),
     "steps": (("train", "waves", "--steps", 0), "Invalid value for '--steps'"),

@@ -25,13 +25,14 @@ jit = cache(lambda: operators("jit"))
 
 def _compiled(layer: Layer) -> tuple[Callable, Callable]:
     """Forward and VJP on `refssm.jit`."""
+    count = 1 + len(layer.beside)
 
-    def forward(u, *parameters):
-        return layer.forward(jit(), layer.kind(*parameters), u)
+    def forward(*given):
+        return layer.forward(jit(), layer.kind(*given[count:]), *given[:count])
 
-    def vjp(dy, u, *parameters):
-        gradients, du = layer.vjp(jit(), dy, layer.kind(*parameters), u)
-        return du, *gradients.arrays().values()
+    def vjp(dy, *given):
+        gradients, *dread = layer.vjp(jit(), dy, layer.kind(*given[count:]), *given[:count])
+        return *dread, *gradients.arrays().values()
 
     return forward, vjp
 
@@ -39,9 +40,10 @@ def _compiled(layer: Layer) -> tuple[Callable, Callable]:
 def _in_pieces(layer: Layer, length: int) -> Callable:
     """From rest, `length` steps a call, each from the state that the last one returned."""
 
-    def forward(u, *parameters):
-        p = layer.kind(*parameters)
-        return _run(layer, p, u, layer.rest(p, u.shape[:-2]), length)[0]
+    def forward(*given):
+        count = 1 + len(layer.beside)
+        read, p = given[:count], layer.kind(*given[count:])
+        return _run(layer, p, read, layer.rest(p, read[0].shape[:-2]), length)[0]
 
     return forward
 
@@ -49,19 +51,23 @@ def _in_pieces(layer: Layer, length: int) -> Callable:
 def _resumed_in_pieces(layer: Layer, length: int) -> Callable:
     """The same from given states, which it returns too."""
 
-    def stateful(u, *rest):
-        count = len(rest) - len(layer.states)
-        y, after = _run(layer, layer.kind(*rest[:count]), u, rest[count:], length)
+    def stateful(*given):
+        first, last = 1 + len(layer.beside), len(given) - len(layer.states)
+        p = layer.kind(*given[first:last])
+        y, after = _run(layer, p, given[:first], given[last:], length)
         return y, *(np.array(s) for s in after)
 
     return stateful
 
 
-def _run(layer, p, u, state, length):
+def _run(layer, p, read, state, length):
     """The outputs of all pieces, and the last state."""
+    u, *beside = read
     outputs = [u[..., :0, :]]
     for first in range(0, u.shape[-2], length):
-        y, state = layer.stateful(jit(), p, u[..., first : first + length, :], tuple(state))
+        piece = slice(first, first + length)
+        given = (u[..., piece, :], *(x[..., piece] for x in beside), tuple(state))
+        y, state = layer.stateful(jit(), p, *given)
         outputs.append(y)
     return np.concatenate(outputs, axis=-2), state
 

@@ -61,8 +61,10 @@ def test_the_same_seed_gives_the_same_layer(layer):
 @each_causal_layer
 def test_a_step_is_a_piece_of_length_one(layer):
     p, u = small(layer), np.random.default_rng(1).standard_normal((3, 2))
-    y, state = layer.step(refssm, p, u, layer.rest(p, (3,)))
-    whole, after = layer.stateful(refssm, p, u[:, None, :], layer.rest(p, (3,)))
+    beside = [np.array([0.5, 1.0, 2.0]) for _ in layer.beside]
+    y, state = layer.step(refssm, p, u, *beside, layer.rest(p, (3,)))
+    given = [u[:, None, :], *(x[:, None] for x in beside)]
+    whole, after = layer.stateful(refssm, p, *given, layer.rest(p, (3,)))
     assert np.array_equal(y, whole[:, 0, :])
     assert all(np.array_equal(a, b) for a, b in zip(state, after, strict=True))
 
@@ -70,8 +72,9 @@ def test_a_step_is_a_piece_of_length_one(layer):
 @each_causal_layer
 def test_an_empty_piece_leaves_the_state(layer):
     p, u = small(layer), np.random.default_rng(1).standard_normal((4, 2))
-    _, state = layer.stateful(refssm, p, u, layer.rest(p))
-    y, after = layer.stateful(refssm, p, u[:0], state)
+    beside = [np.array([0.5, 1.0, 2.0, 0.0]) for _ in layer.beside]
+    _, state = layer.stateful(refssm, p, u, *beside, layer.rest(p))
+    y, after = layer.stateful(refssm, p, u[:0], *(x[:0] for x in beside), state)
     assert y.shape == (0, 2)
     assert all(np.array_equal(a, b) for a, b in zip(state, after, strict=True))
 

@@ -20,6 +20,13 @@ def test_a_layer_has_a_page_whose_tables_are_what_its_declaration_says(layer):
         assert part in text(layer)
 
 
+@pytest.mark.parametrize("layer", LAYERS, ids=str)
+def test_the_page_of_a_layer_names_every_option_of_its_start(layer):
+    (row,) = [line for line in text(layer).splitlines() if line.startswith("| options |")]
+    assert all(f"`{name}`" in row for name in layer.starts)
+    assert layer.starts or row == "| options | none |"
+
+
 def test_every_page_is_of_a_layer():
     assert sorted(path.stem for path in FOLDER.glob("*.md")) == sorted(NAMED)
 

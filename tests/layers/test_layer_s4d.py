@@ -54,5 +54,5 @@ def test_the_filter_is_the_sum_of_exponentials_of_the_paper():
 
 
 def test_an_unknown_start_names_the_known_ones():
-    with pytest.raises(ValueError, match="lin, inv, quad, real, legs, got 'random'"):
-        S4D_LAYER.init(np.random.default_rng(0), h=1, poles="random")
+    with pytest.raises(ValueError, match="lin, inv, quad, real, legs, got 'x'"):
+        S4D_LAYER.init(np.random.default_rng(0), h=1, poles="x")

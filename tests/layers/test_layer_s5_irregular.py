@@ -19,7 +19,7 @@ each_role = pytest.mark.parametrize("role", OPS)
 def drawn(batch=(2,), l=L):
     rng = np.random.default_rng(1)
     u, gaps = rng.standard_normal((*batch, l, H)), rng.exponential(1.0, (*batch, l))
-    return s5.init(np.random.default_rng(0), h=H, n=N), u, gaps
+    return s5_irregular.init(np.random.default_rng(0), h=H, n=N), u, gaps
 
 
 def scale(p, u, gaps):
@@ -129,7 +129,7 @@ def test_single_precision_stays_single():
     p, u, gaps = drawn()
     p = p.map(lambda x: x.astype(np.complex64 if np.iscomplexobj(x) else np.float32))
     u, gaps = u.astype(np.float32), gaps.astype(np.float32)
-    y, back = s5_irregular.linearized(refssm, p, u, gaps)
+    y, back = s5_irregular.run(refssm, p, u, gaps)
     of_p, du, dgaps = back(y)
     kinds = {n: a.dtype for n, a in p.arrays().items()}
     assert y.dtype == du.dtype == dgaps.dtype == np.float32
@@ -170,10 +170,10 @@ def test_gaps_of_a_batch_and_one_signal_have_gradients_of_their_shapes(role):
     p, u, gaps = drawn()
     one = u.reshape(-1, *u.shape[-2:])[0]
     many = np.broadcast_to(gaps.reshape(-1, gaps.shape[-1])[0], (3, gaps.shape[-1])).copy()
-    y, back = s5_irregular.linearized(OPS[role], p, one, many)
+    y, back = s5_irregular.run(OPS[role], p, one, many)
     assert y.shape == (3, *one.shape)
     dp, du, dgaps = back(np.ones_like(y))
-    whole, alone = s5_irregular.linearized(OPS[role], p, one, many[0])
+    whole, alone = s5_irregular.run(OPS[role], p, one, many[0])
     dq, dv, _ = alone(np.ones_like(whole))
     assert (du.shape, dgaps.shape) == (one.shape, many.shape)
     limit = 3 * ROUNDINGS * U * scale(p, one[None], many[:1])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from layers.regular import regular
 
 import refssm
 from refssm.layers.catalog import LAYERS, NAMED
@@ -12,9 +13,9 @@ U = 2.0**-53
 # its kernel of the future begins one step late, which is order 1 again.
 ORDERS = {
     "s4": 1, "s4d": 1, "s4d_bilinear": 1, "s5": 1, "s5_bidirectional": 1, "hope": 2,
-    "hope_bidirectional": 1,
+    "hope_bidirectional": 1, "s5_irregular": 1,
 }  # fmt: skip
-SAMPLED = [pytest.param(NAMED[name], id=name) for name in ORDERS]
+SAMPLED = [pytest.param(regular(NAMED[name]), id=name) for name in ORDERS]
 OTHERS = [layer for layer in LAYERS if layer.name not in ORDERS]
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from refssm.layers.catalog import NAMED
 from refssm.training import checkpoint
 from refssm.training.checkpoint import CheckpointError
 from refssm.training.loop import Diverged, arrays_of
+from refssm.training.optimizer import cosine
 from refssm.training.run import Run, trained
+from refssm.training.setup import ADDED
 from refssm.training.tasks import TrainingError
 
 
@@ -41,6 +44,10 @@ def begun(tmp_path, name="run", every=4, **model):
     return run
 
 
+OTHERWISE = {
+    "read": ["last"],
+    "start": [{"dt_min": 1e-2}, {"frozen": "system"}],
+}  # other values of options that were added later
 KINDS = {
     "batch norm": {},
     "batch norm and dropout": {"dropout": 0.3},
@@ -153,6 +160,80 @@ def test_a_checkpoint_of_other_settings_names_them(tmp_path):
         other.resume()
 
 
+def lengthened(tmp_path, name, stops):
+    """A run of 6 steps that goes on to 12; it is stopped at these steps."""
+    run = ended(begun(tmp_path, name, steps=6, every=2))
+    for stop in (*stops, 12):
+        run = Run(setup(steps=12), run.folder, 2)
+        run.resume()
+        for facts in run.steps():
+            if facts["step"] == stop:
+                break
+    return run
+
+
+def test_a_run_may_be_made_longer_and_says_how_its_rate_goes_on(tmp_path):
+    run = lengthened(tmp_path, "longer", ())
+    assert run.schedule() == (
+        "from step 7 on this is a run of 12 steps, not 6: the rate follows the half cosine to step "
+        "12, and is 0.005 there, not 0"
+    )
+    rates = [line["rate"] for line in run.lines()]
+    plan = run.setup.plan
+    short, long = (
+        [cosine(k, rate=plan.rate, warm_up=plan.warm_up, steps=steps) for k in range(1, 13)]
+        for steps in (6, 12)
+    )
+    assert rates == short[:6] + long[6:]
+    assert begun(tmp_path, "plain").schedule() == ""
+
+
+def test_a_longer_run_that_is_interrupted_equals_the_uninterrupted_one(tmp_path):
+    whole, parts = lengthened(tmp_path, "whole", ()), lengthened(tmp_path, "parts", (7, 10))
+    assert same(whole.state, parts.state)
+    assert without_times(whole) == without_times(parts)
+    assert whole.earlier == parts.earlier == [[6, 6]]
+    assert whole.schedule() == parts.schedule()
+
+
+def test_a_run_is_not_made_shorter_and_nothing_else_changes_with_its_length(tmp_path):
+    run = ended(begun(tmp_path, steps=6))
+    before = run.checkpoint.read_bytes()
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"steps": 5}, "steps was 6, now 5$"),
+        ({"steps": 12, "h": 6}, "steps was 6, now 12; h was 4, now 6"),
+        ({"steps": 12, "seed": 3}, "steps was 6, now 12; seed was 0, now 3"),
+    ]
+    for change, sentence in changes:
+        with pytest.raises(CheckpointError, match=sentence):
+            Run(setup(**change), run.folder).resume()
+    assert run.checkpoint.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_a_checkpoint_that_is_older_than_an_option_has_its_usual_value(tmp_path, name):
+    run = begun(tmp_path)
+    arrays, facts = checkpoint.read(run.checkpoint)
+    del facts["settings"][name], facts["version"]
+    checkpoint.write(run.checkpoint, arrays, facts)
+    before = run.state
+    run.resume()
+    assert same(run.state, before)
+    for value in OTHERWISE.get(name, ()):
+        with pytest.raises(CheckpointError, match=f"{name} was .*, now .*"):
+            Run(setup(**{name: value}), run.folder).resume()
+
+
+@pytest.mark.parametrize("wrong", ["x", 3, [[1]], [["a", 2]]])
+def test_shorter_lengths_that_are_none_are_refused(tmp_path, wrong):
+    run = begun(tmp_path)
+    arrays, facts = checkpoint.read(run.checkpoint)
+    del facts["version"]
+    checkpoint.write(run.checkpoint, arrays, facts | {"earlier": wrong})
+    with pytest.raises(CheckpointError, match="not a checkpoint"):
+        run.resume()
+
+
 @pytest.mark.parametrize("fact", ["step", "generator"])
 def test_a_checkpoint_without_its_facts_is_refused(tmp_path, fact):
     run = begun(tmp_path)
@@ -200,6 +281,8 @@ REFUSED = {
     "ops": ({"ops": "tpu"}, "unknown role of operators 'tpu'; wanted one of reference, jit"),
     "size": ({"sizes": {"m": 3}}, "unknown size of s5 'm'; wanted one of n, blocks"),
     "sizes": ({"sizes": {"n": 3, "blocks": 4}}, "blocks"),
+    "reading": ({"read": "first"}, "unknown reading 'first'; wanted one of mean, last, each"),
+    "each": ({"read": "each"}, "waves has an answer for each signal; wanted mean or last"),
 }
 
 

@@ -1,6 +1,8 @@
-"""Linear maps, dropout and pooling over signals (…, l, h), with their gradients."""
+"""Linear maps, tables, dropout and reading of signals (…, l, h), with their gradients."""
 
+from collections.abc import Callable
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +41,18 @@ def summed(dy):
     return rows.sum(0)
 
 
+def embedding(symbols, table):
+    """x_k = table[u_k], the row (h) of each symbol; symbols (…, l) are integers from 0."""
+    return table[symbols]
+
+
+def embedding_vjp(dx, symbols, table):
+    """The gradient of the table: row s is Σ dx_k over all k with u_k = s."""
+    dtable = np.zeros_like(table, dtype=dx.dtype)
+    np.add.at(dtable, symbols, dx)
+    return dtable
+
+
 def mean_pool(x):
     """The mean over time: (…, l, h) to (…, h)."""
     return x.mean(-2)
@@ -47,6 +61,32 @@ def mean_pool(x):
 def mean_pool_vjp(dy, x):
     """dy/l at every time."""
     return np.broadcast_to(dy[..., None, :] / x.dtype.type(x.shape[-2]), x.shape)
+
+
+def last_step(x):
+    """The signal at the last time: (…, l, h) to (…, h)."""
+    return x[..., -1, :]
+
+
+def last_step_vjp(dy, x):
+    """dy at the last time, 0 before."""
+    dx = np.zeros_like(x, dtype=dy.dtype)
+    dx[..., -1, :] = dy
+    return dx
+
+
+class Reading(NamedTuple):
+    """What the decoder gets of the signal (…, l, h) after the last block, and its gradient."""
+
+    of: Callable
+    vjp: Callable  # vjp(dy, x)
+
+
+READINGS = {
+    "mean": Reading(mean_pool, mean_pool_vjp),
+    "last": Reading(last_step, last_step_vjp),
+    "each": Reading(lambda x: x, lambda dy, x: dy),
+}
 
 
 def dropout_mask(rng, shape, rate, dtype):

@@ -25,20 +25,28 @@ from refssm.layers import (
     s4d_bilinear,
     s5,
     s5_bidirectional,
+    s5_irregular,
 )
 from refssm.layers._frame import bare
 from refssm.layers._parts import bank, ssm
 from refssm.layers._parts.mixing import linear
 
 
+def split(layer: Layer, given):
+    """The signals that a layer reads, and its parameters, from the arguments of its operator."""
+    count = 1 + len(layer.beside)
+    return given[:count], layer.kind(*given[count:])
+
+
 def with_operators(layer: Layer, **others):
     """The layer's forward function with other operators, each of which gets the right one first."""
 
-    def program(u, *parameters):
+    def program(*given):
+        read, p = split(layer, given)
         right = vars(bare())
         wrong = {name: partial(f, right[name]) for name, f in others.items()}
         ops = SimpleNamespace(**right | wrong)
-        return layer.forward(ops, layer.kind(*parameters), u)
+        return layer.forward(ops, p, *read)
 
     return instead(program)
 
@@ -46,9 +54,9 @@ def with_operators(layer: Layer, **others):
 def after_system(layer: Layer, system, mix):
     """`mix(p, y, u)` of the output y of the system."""
 
-    def program(u, *parameters):
-        p = layer.kind(*parameters)
-        return mix(p, system(bare(), p, u), u)
+    def program(*given):
+        read, p = split(layer, given)
+        return mix(p, system(bare(), p, *read), read[0])
 
     return instead(program)
 
@@ -111,11 +119,17 @@ def gate_of(activation, outside):
 TANH_FORM = gate_of(gelu_tanh, lambda p, y: linear(gelu_tanh(y), p.W, p.b))
 
 
-def of_s5(layer: Layer, system):
-    """Bugs of S5 around a `system` of `_parts.ssm`."""
+def around(system):
+    """The output y of S5 around a `system` of `_parts.ssm`."""
 
     def found(ops, p, u):
         return system(ops, s5.prepared(ops, p, 0)[0], u)[0]
+
+    return found
+
+
+def of_s5(layer: Layer, found):
+    """Bugs of S5 whose system gives the output y = found(ops, p, …)."""
 
     def mixed(mix):
         return after_system(layer, found, mix)
@@ -139,7 +153,37 @@ def of_s5(layer: Layer, system):
     return bugs
 
 
-S5 = of_s5(s5.S5_LAYER, ssm.linearized)
+S5 = of_s5(s5.S5_LAYER, around(ssm.linearized))
+
+
+def irregular(ops, p, u, gaps, held=None):
+    """The output y of S5 with gaps; those of the inputs are `held`, if they are others."""
+    a, _ = s5_irregular._discrete(ops, p, gaps)
+    _, f = s5_irregular._discrete(ops, p, gaps if held is None else held)
+    return ssm.read(2 * p.C, ops.linear_scan(a, f * ssm.driven(p.B, u))) + p.D * u
+
+
+def of_gaps(decay, held):
+    """S5 with other gaps for the decays, and others for the inputs."""
+
+    def system(ops, p, u, gaps):
+        return irregular(ops, p, u, decay(gaps), held(gaps))
+
+    gate = gate_of(gelu, lambda p, y: linear(gelu(y), p.W, p.b))
+    return after_system(s5_irregular.S5_IRREGULAR_LAYER, system, gate)
+
+
+def _same(gaps):
+    return gaps
+
+
+S5_IRREGULAR = of_s5(s5_irregular.S5_IRREGULAR_LAYER, irregular)
+S5_IRREGULAR.plant(
+    ("decay_only", "the inputs have gaps of 1", of_gaps(_same, np.ones_like)),
+    ("input_only", "the decays have gaps of 1", of_gaps(np.ones_like, _same)),
+    ("times", "times since the start in place of gaps",
+     of_gaps(lambda g: np.cumsum(g, -1), lambda g: np.cumsum(g, -1))),
+)  # fmt: skip
 
 
 def _scan(change):
@@ -235,14 +279,16 @@ RNN.plant(
     ("linear", "tanh is forgotten", _of_tanh(lambda u, x, b: u + x + b)),
 )
 
-OF_GATES = [*S5.bugs, *MAMBA.bugs, *S4D.bugs, *S4D_BILINEAR.bugs, *RNN.bugs]
+OF_GATES = [*S5.bugs, *S5_IRREGULAR.bugs, *MAMBA.bugs, *S4D.bugs, *S4D_BILINEAR.bugs, *RNN.bugs]
 for _layer, _system in SYSTEMS:
     _bugs = planting(f"{_layer}_layer")
     _bugs.plant(*((n, what, after_system(_layer, _system, mix)) for n, what, mix in MIXES))
     OF_GATES += _bugs.bugs
 
 
-S5_BIDIRECTIONAL = of_s5(s5_bidirectional.S5_BIDIRECTIONAL_LAYER, ssm.linearized_bidirectional)
+S5_BIDIRECTIONAL = of_s5(
+    s5_bidirectional.S5_BIDIRECTIONAL_LAYER, around(ssm.linearized_bidirectional)
+)
 
 
 def of_states(change):

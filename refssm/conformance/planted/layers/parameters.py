@@ -57,6 +57,11 @@ def reversed_last(a):
 
 # by parameter: the name of the bug, what it is, and how the argument changes
 READ = {
+    "gaps": [
+        ("gaps_none", "the gaps are not read", np.ones_like),
+        ("gaps_late", "each gap after its sample, not before", lambda g: np.roll(g, -1, -1)),
+        ("gaps_root", "the root of each gap", np.sqrt),
+    ],
     "D": [("skip", "the skip connection D u is forgotten", np.zeros_like)],
     "b": [("bias", "the bias is forgotten", np.zeros_like)],
     "b_x": [("bias_inside", "the bias inside tanh is forgotten", np.zeros_like)],
@@ -132,9 +137,16 @@ for _layer in layers():
     OF_PARAMETERS += _bugs.bugs
 
 
-def one_of_batch(right, dy, u, *parameters):
-    """The gradients of the parameters from the first member of the batch only."""
-    return right(dy, u, *parameters)[0], *right(dy[:1], u[:1], *parameters)[1:]
+def one_of_batch(count: int):
+    """The gradients of the parameters from the first member of the batch only; `count` arguments
+    are signals."""
+
+    def program(right, dy, *given):
+        signals, parameters = given[:count], given[count:]
+        one = right(dy[:1], *(s[:1] for s in signals), *parameters)
+        return *right(dy, *given)[:count], *one[count:]
+
+    return program
 
 
 def of_logarithm(place: int):
@@ -152,13 +164,14 @@ ALL = [
     ("detached_u", "the gradient stops before the input", {"u": np.zeros_like}),
     ("halved", "half of every gradient", of_each_result(lambda g: g / 2)),
     ("late", "the cotangent of the step before", {"dy": lambda dy: np.roll(dy, 1, -2)}),
-    ("one_of_batch", "the parameters' gradients from one member of the batch", one_of_batch),
 ]
 
 OF_GRADIENTS = []
 for _layer in layers():
     _gradients = planting(f"{_layer}_layer")
-    _rows = [*ALL]
+    _alone = one_of_batch(1 + len(_layer.beside))
+    _row = "one_of_batch", "the parameters' gradients from one member of the batch", _alone
+    _rows = [*ALL, _row]
     for _i, (_name, _domain) in enumerate(_gradients.op.inputs.items()):
         if _name == "u":
             continue
@@ -184,11 +197,17 @@ def returned(place: int, change):
     return program
 
 
-def one_step_old(right, u, *rest):
-    """The states before the last step."""
-    y, *after = right(u, *rest)
-    count = len(after)
-    return (y, *right(u[..., :-1, :], *rest)[1:]) if u.shape[-2] else (y, *rest[-count:])
+def one_step_old(count: int):
+    """The states before the last step; `count` arguments are signals."""
+
+    def program(right, u, *rest):
+        beside, others = rest[: count - 1], rest[count - 1 :]
+        y, *after = right(u, *rest)
+        if not u.shape[-2]:
+            return y, *rest[-len(after) :]
+        return y, *right(u[..., :-1, :], *(g[..., :-1] for g in beside), *others)[1:]
+
+    return program
 
 
 OF_STATES = []
@@ -212,5 +231,6 @@ for _layer in layers():
                  returned(_i, lambda s, s0: s.real + 0 * s)),
                 by="state",
             )  # fmt: skip
-    _states.plant(("one_step_old", "the states before the last step", one_step_old), by="state")
+    _old = one_step_old(1 + len(_layer.beside))
+    _states.plant(("one_step_old", "the states before the last step", _old), by="state")
     OF_STATES += _states.bugs
