@@ -8,6 +8,7 @@ import pytest
 
 from docs.build import front, picture_page
 from docs.site import blocks, browse, contents, formulas, links, llms, pages
+from refssm.catalog import OPERATORS, families
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -196,6 +197,15 @@ def test_the_report_of_the_first_page_is_what_the_command_prints(monkeypatch):
     text = PAGES["docs/index.md"]
     made = front.page(text, front.report())  # python -m docs.build.front
     assert front.timeless(made) == front.timeless(text)
+
+
+@short
+def test_the_readme_counts_operators_and_links_each_family():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"{len(OPERATORS)} operators in {len(families())} families" in text
+    linked = re.findall(r"\[(\w+)\]\(docs/operators/(\w+)\.md\)", text)
+    assert sorted(name for name, _ in linked) == sorted(families())
+    assert [name for name, page in linked if name != page] == []
 
 
 @short
