@@ -125,6 +125,7 @@ tables: .venv/installed  ## generated tables in docs: operators, checks, contrac
 pictures: .venv/developing  ## the picture in docs/judge.md and those in docs/gallery
 	$(WITH_TESTS) $(BIN)/python -m docs.build.pictures
 	$(WITH_TESTS) $(BIN)/python -m docs.build.stages
+	$(WITH_TESTS) $(BIN)/python -m docs.build.learning
 	$(BIN)/python -m docs.build.gallery
 	$(BIN)/python -m docs.build.experiments
 

@@ -29,6 +29,9 @@ def maker(picture: Path) -> Maker:
     if kind == "experiment":
         command = f"refssm experiment {rest.replace('_', '-')}"
         return Maker(command, f"refssm/experiments/{rest}.py", "hankel_and_hope.md")
+    if kind == "learn":
+        command = "PYTHONPATH=tests python -m docs.build.learning"
+        return Maker(command, "docs/build/learning.py", f"learn/{rest}.md")
     return OTHERS[picture.stem]
 
 
@@ -56,6 +59,7 @@ TITLES = {
     "kernels": "Initial kernels of LegS, S4D-Lin, S4D-Inv and DSS",
     "spectrum": "Eigenvalues of the normal parts of HiPPO matrices",
     "experiment": "Experiments on Hankel operators",
+    "learn": "What goes wrong in float32",
     "judge": "Errors of three programs, and the bound that the judge accepts",
     "stages": "What a stage of a chunk loses in few bits",
     "training": "Layers that learn digits",
@@ -80,12 +84,16 @@ def _parts() -> Iterator[str]:
     for kind in (kind for kind in TITLES if kind in kinds):
         yield f"## {TITLES[kind]}"
         of_kind = [path for path in pictures() if path.stem.partition("_")[0] == kind]
-        made = maker(of_kind[0])
-        yield f"More in [the page about it]({made.page}). Code: {_codes(of_kind)}."
+        yield f"More: {_pages(of_kind)}. Code: {_codes(of_kind)}."
         for path in of_kind:
             name = path.stem.partition("_")[2] or kind
             yield f"![{name.replace('_', ' ')}]({path.relative_to(DOCS).as_posix()})"
             yield f"```\n{maker(path).command}\n```"
+
+
+def _pages(of_kind: list[Path]) -> str:
+    pages = dict.fromkeys(maker(path).page for path in of_kind)
+    return " · ".join(f"[{Path(page).stem.replace('_', ' ')}]({page})" for page in pages)
 
 
 def _codes(of_kind: list[Path]) -> str:
