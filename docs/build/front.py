@@ -22,12 +22,12 @@ def page(text: str, report: str) -> str:
 
 
 def report() -> str:
-    """What the command prints, down to the two commands that repeat the failure."""
+    """What the command prints, down to the smallest failing input."""
     command = [sys.executable, "-m", "refssm", *COMMAND]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert done.stdout.startswith("WRONG: "), done.stderr
     verdict, failure, *_ = done.stdout.split("\n\n")
-    return f"{verdict}\n\n{failure}\n"
+    return f"{verdict}\n\n{failure.partition('  again: ')[0]}"
 
 
 def timeless(text: str) -> str:

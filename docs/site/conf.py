@@ -3,7 +3,7 @@
 import os
 
 project = "refssm"
-copyright = "the refssm developers, BSD-3-Clause"
+copyright = "the refssm developers, BSD-3-Clause; formulas by MathJax, Apache-2.0"
 release = os.environ.get("REFSSM_VERSION", "")
 extensions = ["myst_parser", "sphinx.ext.mathjax", "sphinxcontrib.bibtex"]
 exclude_patterns = []

@@ -98,13 +98,13 @@ def _span(code: str, names: Collection[str], in_table: bool) -> str:
 
 
 def is_equation(code: str) -> bool:
-    """Whether a code span is an equation of mathematics, not one of a program.
+    """Whether a code span is an equation or a power of mathematics, not a line of a program.
 
     >>> is_equation("x_k = a_k x_{k-1} + b_k"), is_equation("x = scan(a, b)"), is_equation("l=64")
     (True, False, False)
     """
     return bool(
-        re.search(r" [=≤≥←] |^[∂ΣΠ]", code)
+        re.search(r" [=≤≥←] |^[∂ΣΠ]|[_^]\{", code)
         and is_formula(code if re.search("[=≤≥←]", code) else f"{code} = ")
         and re.search(
             r"[Σ∫∂√ᵀᴴφωθσβγδλρτΔΛĀB̄∘·−²³₀₁₂⁻ᵏ½‖]|_\{|\^[\w{(]|[a-zA-Z]_[a-z] [a-z]_", code
