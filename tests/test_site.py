@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.build import front, picture_page
-from docs.site import blocks, browse, contents, formulas, links, llms, pages
+from docs.site import api, blocks, browse, contents, formulas, links, llms, pages
 from refssm.catalog import OPERATORS, families
 
 ROOT = Path(__file__).parent.parent
@@ -215,6 +215,34 @@ def test_llms_txt_has_a_sentence_for_each_page():
     doors = 1 + len(contents.DOORS)
     assert len(lines) == len(PAGES) - doors
     assert [line for line in lines if not re.fullmatch(r"- \[.+\]\(\S+\): \S.+", line)] == []
+
+
+DOCSTRING = """h_k = C A^k B: the answer to a pulse.
+
+    h_k = Σ_n c_n a_n^k
+
+Takes ``A`` and |z| < 1, `B` [gu2022s4].
+
+>>> 1 + 1
+2"""
+
+
+@short
+def test_a_docstring_has_its_formulas_its_words_and_its_examples():
+    assert api.text(DOCSTRING, SITE).split("\n\n") == [
+        "```{math}\nh_{k} = C\\,A^{k}\\,B\n```",
+        "The answer to a pulse.",
+        "```{math}\nh_{k} = \\sum _{n}\\,c_{n}\\,a_{n}^{k}\n```",
+        "Takes `A` and |z| \\< 1, `B` \\[{cite:alp}`gu2022s4`\\].",
+        "```pycon\n>>> 1 + 1\n2\n```",
+    ]
+
+
+@short
+def test_every_public_function_has_its_place_on_one_page():
+    found = [name for names in api.families().values() for name in names]
+    assert sorted(found) == sorted(api.functions())
+    assert len(found) == len({*found}) > 500
 
 
 BUILT = """<!doctype html><html><head><link rel="stylesheet" href="{style}"></head>

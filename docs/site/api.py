@@ -73,12 +73,19 @@ def _paragraphs(docstring: str, site: Site) -> Iterator[str]:
             yield fenced(part, "pycon")
         elif part.startswith("    "):
             yield _formula(part) or fenced(part, "text")
-        elif first and (formula := _formula(line.rstrip("."))):
+        elif formula := _statement(line, first):
             yield formula
         else:
             plain = re.sub(r"``(.+?)``", r"`\1`", part)
             yield staged(_escaped(plain), "docs/api/index.md", site)
         first = False
+
+
+def _statement(line: str, first: bool) -> str:
+    """A paragraph that is a formula; the first may go on in words after a colon."""
+    head, colon, rest = line.partition(": ") if first else (line, "", "")
+    shown = "" if re.search(r"`|[a-z]{4}", head) and not first else _formula(head.rstrip("."))
+    return shown + (f"\n\n{_escaped(rest[:1].upper() + rest[1:])}" if shown and colon else "")
 
 
 def _formula(part: str) -> str:

@@ -273,5 +273,5 @@ def _space(space: str, before: str, after: str) -> str:
     )
     if word or before in (",", ";", ":"):
         return r"\ "
-    factor = before and (before[-1].isalnum() or before[-1] in ")]}|‖*'")
+    factor = before and (before[-1].isalnum() or before[-1] in ")]}|‖*'√")
     return r"\," if factor and (after.isalnum() or after in "([|‖√Σ∫∂") else " "

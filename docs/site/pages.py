@@ -109,5 +109,5 @@ def is_equation(code: str) -> bool:
         and re.search(
             r"[Σ∫∂√ᵀᴴφωθσβγδλρτΔΛĀB̄∘·−²³₀₁₂⁻ᵏ½‖]|_\{|\^[\w{(]|[a-zA-Z]_[a-z] [a-z]_", code
         )
-        and not re.search(r"\w=\w|\*\*| \* |[a-z]{3,}_[a-z]{2,}\(|\.\.\.|→", code)
+        and not re.search(r"\w=\w|\*\*| \* |[a-z]{3,}_[a-z]{2,}\(|\.\.\.|→|\w\[-?\d", code)
     )
