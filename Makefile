@@ -17,7 +17,7 @@ WITH_TESTS := PYTHONPATH=tests
 ONE_THREAD := OPENBLAS_NUM_THREADS=1
 
 .PHONY: help verify test test-kernels test-kernels-all test-gpu test-versions test-turn test-all subjects lint soak resume tables \
-  pictures benchmarks benchmarks-gpu experiments-quick vectors wheel clean
+  pictures benchmarks benchmarks-gpu experiments-quick vectors wheel docs docs-browser clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -51,6 +51,9 @@ endef
 
 .venv/gpu: pyproject.toml | .venv/bin/python
 	$(call install,test$(comma)gpu)
+
+.venv/documenting: pyproject.toml | .venv/bin/python
+	$(call install,docs)
 
 .venv/packaging: pyproject.toml | .venv/bin/python
 	$(call install,package)
@@ -122,6 +125,7 @@ tables: .venv/installed  ## generated tables in docs: operators, checks, contrac
 pictures: .venv/developing  ## the picture in docs/judge.md and those in docs/gallery
 	$(WITH_TESTS) $(BIN)/python -m docs.build.pictures
 	$(WITH_TESTS) $(BIN)/python -m docs.build.stages
+	$(WITH_TESTS) $(BIN)/python -m docs.build.learning
 	$(BIN)/python -m docs.build.gallery
 	$(BIN)/python -m docs.build.experiments
 
@@ -137,6 +141,15 @@ experiments-quick: .venv/testing  ## train every layer on digits with three seed
 
 resume: .venv/testing  ## kill a run of 10 000 cases time and again, and let it go on
 	$(ONE_THREAD) REFSSM_RESUMED_CASES=10000 $(BIN)/python -m pytest --quiet tests/conformance/spreading/test_resume.py -k killed
+
+SITE ?= build/site
+docs: .venv/documenting  ## the site, in build/site/html: warnings are errors, every link is followed; a minute
+	$(BIN)/python -m docs.site.stage $(SITE)/source
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet --jobs 2 $(SITE)/source $(SITE)/html
+	$(BIN)/python -m docs.site.links $(SITE)/html
+
+docs-browser: docs  ## every page of it in a headless browser at 1200 and at 400 pixels; two minutes
+	$(BIN)/python -m docs.site.browse $(SITE)/html
 
 wheel: .venv/packaging  ## build wheel and sdist into dist, check their files, run the wheel outside the clone
 	.ci/wheel

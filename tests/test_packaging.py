@@ -30,6 +30,11 @@ MODULES = {
 }
 WITHOUT_IMPORT = {  # a file, and what in it says that the library is used
     "build": (".ci/wheel", "-m build"),
+    "furo": ("docs/site/conf.py", '"furo"'),
+    "myst-parser": ("docs/site/conf.py", '"myst_parser"'),
+    "sphinx": ("Makefile", "-m sphinx"),
+    "sphinx-mathjax-offline": ("docs/site/stage.py", '"sphinx-mathjax-offline'),
+    "sphinxcontrib-bibtex": ("docs/site/conf.py", '"sphinxcontrib.bibtex"'),
     "array-api-strict": ("tests/gpu/array_level.py", "array_api_strict"),
     "nvidia-cuda-nvrtc": ("tests/gpu/gate/nvrtc.py", "nvidia-cuda-nvrtc"),  # by ctypes
     "nvidia-nvvm": ("tests/gpu/numba_cuda/lint.py", "nvidia-nvvm"),  # Numba loads it

@@ -84,7 +84,7 @@ def _named() -> str:
 
 
 HEAD = f"""\
-# Tables
+# All operators
 
 This page is written by `make tables`. Do not edit it.
 

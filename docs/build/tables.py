@@ -15,7 +15,7 @@ from pathlib import Path
 
 from selftest import stored
 
-from docs.build import layer_tables, overview
+from docs.build import layer_tables, overview, picture_page
 from refssm._declaration.contract import Linear
 from refssm._declaration.layout import canonical
 from refssm._declaration.operator import Operator
@@ -94,6 +94,7 @@ def _in(groups: list[Linear]) -> str:
 
 def write() -> None:
     """Write all of them, in the current folder."""
+    picture_page.write()
     for path in sorted(FOLDER.glob("*.md")):
         path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
     layer_tables.write()

@@ -209,7 +209,7 @@ hippo_reconstruct_lagt_vjp = HIPPO_RECONSTRUCT_LAGT.checked_vjp(hippo_reconstruc
 
 
 def hippo_reconstruct_fourier(c, s, *, window=1.0):
-    """y_l = c_0 + √2 Σ_{k>0} (c_2k cos(2πk s_l/w) + c_2k+1 sin(2πk s_l/w)).
+    """y_l = c_0 + √2 Σ_{k>0} (c_{2k} cos(2πk s_l/w) + c_{2k+1} sin(2πk s_l/w)).
 
     Signature ``(n),(l)->(l)``: `c` the states of a Fourier memory, either variant, `s` the delay,
     real, `window` its window w, above 0. c_1 multiplies sin 0 = 0; for odd n the last sine is
