@@ -207,3 +207,14 @@ layer_states = Domain(
 )
 
 complex_states = replace(layer_states, summary="states of a layer: moduli up to 4", kind="complex")
+
+feature_sums = Domain(
+    summary="sums of positive features: ½, 0 to 4; real",
+    maps={
+        "half": lambda a, b: 0.5 * np.ones_like(a) + 0j,
+        "uniform": lambda a, b: 4 * a + 0j,
+    },
+    tame=("half", "uniform"),
+    textures=("each", "gaps"),
+    kind="real",
+)

@@ -99,6 +99,9 @@ READ = {
     "W_B": [("B_reversed", "B with its states in the other order", reversed_last)],
     "W_C": [("C_sign", "C with the other sign", np.negative)],
     "dt_bias": [("dt_bias", "the bias of the step is forgotten", np.zeros_like)],
+    "W_q": [("queries_sign", "the queries with the other sign", np.negative)],
+    "W_k": [("keys_reversed", "the keys with their numbers in the other order", reversed_last)],
+    "W_v": [("values_reversed", "the values in the other order", reversed_last)],
     "W_out": [("out_rows", "the rows of the last matrix in another order", turned)],
 }
 GATED = {"W": [("wrong_half", "the gate is the first half", swapped)]}
