@@ -55,6 +55,12 @@ weights_of_rows = Domain(
     fit=over_rows,
 )
 
+complex_weights_of_rows = replace(
+    weights_of_rows,
+    summary="weights of a row times a matrix: moduli up to 4 divided by the root of the inputs",
+    kind="complex",
+)
+
 weights_of_taps = Domain(
     summary="taps of a short convolution: up to 4 divided by the root of their number; real",
     maps=ENTRIES,

@@ -12,6 +12,7 @@ FIXED = {  # what `init` makes of them
     "s4": {"r": 1},
     "mamba": {"e": 8, "r": 1, "t": 4},
     "linear_attention": {"g": 4, "p": 16},
+    "retnet": {"g": 4},
 }
 
 

@@ -8,7 +8,7 @@ Every matrix is (g, h, n): a list of g matrices for rows.
 
 from mpmath import mp
 
-from refssm.oracle.layers.systems import _product, _zeros
+from refssm.oracle.layers.systems import _product, _silu, _zeros
 
 
 def linear_attention_layer(u, W_q, W_k, W_v, W_out):
@@ -47,3 +47,37 @@ def _merged(y, W_out):
     """Σ_g y_g W_g."""
     parts = [_product(y_g, W) for y_g, W in zip(y, W_out, strict=True)]
     return [mp.fsum(terms) for terms in zip(*parts, strict=True)]
+
+
+def retnet_layer(u, W_q, W_k, W_v, W_gate, W_out):
+    """From rest."""
+    S0 = [[_zeros(len(W_v[0][0])) for _ in W[0]] for W in W_q]
+    return retnet_layer_stateful(u, W_q, W_k, W_v, W_gate, W_out, S0)[0]
+
+
+def retnet_layer_stateful(u, W_q, W_k, W_v, W_gate, W_out, S0):
+    """S_j ← γ e^{iθ_j} S_j + k_j* v, y = Re Σ_j q_j S_j, each head normalised, then gated."""
+    n, S, out = len(W_q[0][0]), S0, []
+    turns = [mp.expj(mp.power(10000, -mp.mpf(j) / max(1, n - 1))) for j in range(n)]
+    for row in u:
+        q, k, v, gate = ([_product(row, M) for M in W] for W in (W_q, W_k, W_v, W_gate))
+        keys = [[mp.conj(k_j) / mp.sqrt(2 * n) for k_j in k_g] for k_g in k]
+        S = [
+            [[(1 - mp.mpf(2) ** (-5 - i)) * turn * s + k_j * v_p
+              for s, v_p in zip(S_j, v_g, strict=True)]
+             for turn, S_j, k_j in zip(turns, S_g, k_g, strict=True)]
+            for i, (S_g, k_g, v_g) in enumerate(zip(S, keys, v, strict=True))
+        ]  # fmt: skip
+        y = [[mp.re(mp.fdot(q_g, column)) for column in zip(*S_g, strict=True)]
+             for q_g, S_g in zip(q, S, strict=True)]  # fmt: skip
+        gated = [[a * _silu(z) for a, z in zip(_normal(y_g), z_g, strict=True)]
+                 for y_g, z_g in zip(y, gate, strict=True)]  # fmt: skip
+        out.append(_merged(gated, W_out))
+    return out, S
+
+
+def _normal(x):
+    """(x − mean)/√(variance + ε)."""
+    mean = mp.fsum(x) / len(x)
+    variance = mp.fsum((a - mean) ** 2 for a in x) / len(x)
+    return [(a - mean) / mp.sqrt(variance + mp.mpf(1e-5)) for a in x]

@@ -4,4 +4,11 @@ from refssm.conformance.planted.layers.attention import OF_ATTENTION
 from refssm.conformance.planted.layers.gates import OF_DIRECTIONS, OF_GATES
 from refssm.conformance.planted.layers.parameters import OF_GRADIENTS, OF_PARAMETERS, OF_STATES
 
-BUGS = [*OF_PARAMETERS, *OF_GATES, *OF_DIRECTIONS, *OF_ATTENTION, *OF_GRADIENTS, *OF_STATES]
+BUGS = [
+    *OF_PARAMETERS,
+    *OF_GATES,
+    *OF_DIRECTIONS,
+    *OF_ATTENTION,
+    *OF_GRADIENTS,
+    *OF_STATES,
+]

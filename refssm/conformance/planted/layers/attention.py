@@ -6,10 +6,13 @@ normaliser or another feature.
 
 import numpy as np
 
+from refssm.activations import sigmoid, silu
 from refssm.conformance.planted.layers.parameters import planting
 from refssm.conformance.planted.planting import instead
+from refssm.layers._frame import bare
 from refssm.layers._parts.heads import headed, merged
-from refssm.layers.attention import linear_attention
+from refssm.layers.attention import linear_attention, retnet
+from refssm.norms import rms_norm
 
 
 def _transposed(x):
@@ -68,4 +71,54 @@ LINEAR_ATTENTION.plant(
     ("heads", "the keys of the first head for all", _weighted(_of_one_head)),
 )  # fmt: skip
 
-OF_ATTENTION = [*LINEAR_ATTENTION.bugs]
+
+def _same(x):
+    return x
+
+
+def _normal(y):
+    """The norm of each head."""
+    return bare().layer_norm(y, np.ones(y.shape[-1], y.dtype), np.zeros(y.shape[-1], y.dtype))
+
+
+def _retained(decays=_same, angles=_same, keys=_same, norm=_normal, gate=silu, before=None):
+    """RetNet with other log decays, angles, keys, norm or gate; `before` gates before the norm."""
+
+    def program(u, *parameters):
+        p = retnet.RetNet(*parameters)
+        q, k, v, log_a, theta = retnet._given(p, u)
+        y = retnet.retained(bare(), q, keys(k), v, decays(log_a), angles(theta))[0]
+        z = headed(u, p.W_gate)
+        return merged(norm(y * before(z)) if before else norm(y) * gate(z), p.W_out)
+
+    return instead(program)
+
+
+def _of_all_heads(y):
+    """One norm over the values of all heads."""
+    rows = np.moveaxis(y, -3, -2)
+    return np.moveaxis(_normal(rows.reshape(*rows.shape[:-2], -1)).reshape(rows.shape), -2, -3)
+
+
+RETNET = planting("retnet_layer")
+RETNET.plant(
+    ("turn", "the keys are not turned", _retained(angles=np.zeros_like)),
+    ("turn_sign", "the keys are turned the other way", _retained(angles=np.negative)),
+    ("turn_rotary", "angles 10000^{−j/n}",
+     _retained(angles=lambda a: 10000.0 ** (-np.arange(len(a)) / len(a)))),
+    ("conjugate", "k for k*", _retained(keys=np.conj)),
+    ("decay", "no head forgets", _retained(decays=np.zeros_like)),
+    ("decay_equal", "the first head's decay for all", _retained(decays=lambda a: 0 * a + a[:1])),
+    ("decay_heads", "the heads' decays in the other order", _retained(decays=lambda a: a[::-1])),
+    ("decay_complement", "2^{−5−i} for 1 − 2^{−5−i}",
+     _retained(decays=lambda a: np.log(-np.expm1(a)))),
+    ("norm", "the norm is forgotten", _retained(norm=_same)),
+    ("norm_heads", "one norm for all heads together", _retained(norm=_of_all_heads)),
+    ("norm_rms", "the norm does not subtract the mean",
+     _retained(norm=lambda y: rms_norm(y, np.ones(y.shape[-1], y.dtype)))),
+    ("gate_sigmoid", "σ(z) for z σ(z)", _retained(gate=sigmoid)),
+    ("gate_before", "the gate before the norm", _retained(before=silu)),
+)  # fmt: skip
+
+
+OF_ATTENTION = [*LINEAR_ATTENTION.bugs, *RETNET.bugs]

@@ -102,6 +102,7 @@ READ = {
     "W_q": [("queries_sign", "the queries with the other sign", np.negative)],
     "W_k": [("keys_reversed", "the keys with their numbers in the other order", reversed_last)],
     "W_v": [("values_reversed", "the values in the other order", reversed_last)],
+    "W_gate": [("gate_reversed", "the gates in the other order", reversed_last)],
     "W_out": [("out_rows", "the rows of the last matrix in another order", turned)],
 }
 GATED = {"W": [("wrong_half", "the gate is the first half", swapped)]}
