@@ -107,6 +107,8 @@ skips = Domain(
     kind="real",
 )
 
+layer_scales = replace(skips, summary="weights of a norm: 1, moduli up to 4; real")
+
 shifts = Domain(
     summary="biases of a linear map: 0, −1 to 1; real",
     maps={"zero": lambda a, b: np.zeros_like(a) + 0j, "uniform": turn},

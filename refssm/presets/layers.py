@@ -13,6 +13,7 @@ FIXED = {  # what `init` makes of them
     "mamba": {"e": 8, "r": 1, "t": 4},
     "linear_attention": {"g": 4, "p": 16},
     "retnet": {"g": 4},
+    "mamba2": {"g": 1, "p": 16, "t": 4},
 }
 
 

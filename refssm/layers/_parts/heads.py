@@ -44,6 +44,12 @@ def beside(y):
     return np.swapaxes(y, -2, -3).reshape(*batch, l, g * n)
 
 
+def split(rows, g):
+    """Back from `beside`."""
+    *batch, l, both = rows.shape
+    return np.swapaxes(rows.reshape(*batch, l, g, both // max(1, g)), -2, -3)
+
+
 def _beside(W):
     """The matrices of all heads side by side: (h, g n)."""
     g, h, n = W.shape

@@ -8,7 +8,7 @@ Every matrix is (g, h, n): a list of g matrices for rows.
 
 from mpmath import mp
 
-from refssm.oracle.layers.systems import _product, _silu, _zeros
+from refssm.oracle.layers.systems import _product, _silu, _softplus, _zeros
 
 
 def linear_attention_layer(u, W_q, W_k, W_v, W_out):
@@ -81,3 +81,57 @@ def _normal(x):
     mean = mp.fsum(x) / len(x)
     variance = mp.fsum((a - mean) ** 2 for a in x) / len(x)
     return [(a - mean) / mp.sqrt(variance + mp.mpf(1e-5)) for a in x]
+
+
+def mamba2_layer(u, *parameters):
+    """From rest."""
+    k_x, k_B, k_C = parameters[5:8]
+    rests = (
+        [[_zeros(len(k)) for k in head] for head in k_x],
+        *([_zeros(len(k)) for k in taps] for taps in (k_B, k_C)),
+    )
+    S0 = [[_zeros(len(k_B)) for _ in head] for head in k_x]
+    return mamba2_layer_stateful(u, *parameters, *rests, S0)[0]
+
+
+def mamba2_layer_stateful(
+    u, W_z, W_x, W_B, W_C, W_dt, k_x, k_B, k_C, bias_x, bias_B, bias_C, dt_bias, log_rate, D,
+    scale, W_out, s_x0, s_B0, s_C0, S0,
+):  # fmt: skip
+    """Row by row: filters, S ← e^{Δ A} S + Δ x Bᵀ, the skip, the gate, a norm over all heads."""
+    s_x, s_B, s_C, S, out = s_x0, s_B0, s_C0, S0, []
+    for row in u:
+        z, inner = ([_product(row, M) for M in W] for W in (W_z, W_x))
+        s_x = [_pushed(s, a) for s, a in zip(s_x, inner, strict=True)]
+        x = [_filtered(*of_head) for of_head in zip(s_x, k_x, bias_x, strict=True)]
+        s_B, s_C = _pushed(s_B, _product(row, W_B)), _pushed(s_C, _product(row, W_C))
+        B, C = _filtered(s_B, k_B, bias_B), _filtered(s_C, k_C, bias_C)
+        steps = [_softplus(a + b) for a, b in zip(_product(row, W_dt), dt_bias, strict=True)]
+        S = [
+            [[mp.exp(-step * mp.exp(rate)) * s + step * x_p * b
+              for s, b in zip(S_p, B, strict=True)] for S_p, x_p in zip(S_g, x_g, strict=True)]
+            for S_g, x_g, step, rate in zip(S, x, steps, log_rate, strict=True)
+        ]  # fmt: skip
+        y = [[(mp.fdot(S_p, C) + d * x_p) * _silu(z_p)
+              for S_p, x_p, z_p in zip(S_g, x_g, z_g, strict=True)]
+             for S_g, x_g, z_g, d in zip(S, x, z, D, strict=True)]  # fmt: skip
+        root = _root_mean_square([a for y_g in y for a in y_g])
+        normal = [[a / root * w for a, w in zip(y_g, w_g, strict=True)]
+                  for y_g, w_g in zip(y, scale, strict=True)]  # fmt: skip
+        out.append(_merged(normal, W_out))
+    return out, s_x, s_B, s_C, S
+
+
+def _pushed(s, inputs):
+    """The last inputs of each channel, the newest last."""
+    return [[*past[1:], a] for past, a in zip(s, inputs, strict=True)]
+
+
+def _filtered(s, k, bias):
+    """silu(Σ_j k_j u_{i−j} + bias) in each channel."""
+    return [_silu(mp.fdot(taps, reversed(past)) + b)
+            for past, taps, b in zip(s, k, bias, strict=True)]  # fmt: skip
+
+
+def _root_mean_square(x):
+    return mp.sqrt(mp.fsum(a * a for a in x) / max(1, len(x)) + mp.mpf(1e-5))

@@ -4,14 +4,18 @@ Linear attention is written as weights over pairs of steps, so that a bug is ano
 normaliser or another feature.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 
-from refssm.activations import sigmoid, silu
+from refssm.activations import sigmoid, silu, softplus
+from refssm.conformance.planted.layers.gates import with_operators
 from refssm.conformance.planted.layers.parameters import planting
 from refssm.conformance.planted.planting import instead
 from refssm.layers._frame import bare
-from refssm.layers._parts.heads import headed, merged
-from refssm.layers.attention import linear_attention, retnet
+from refssm.layers._parts.filters import convolved
+from refssm.layers._parts.heads import beside, headed, merged
+from refssm.layers.attention import linear_attention, mamba2, retnet
 from refssm.norms import rms_norm
 
 
@@ -121,4 +125,63 @@ RETNET.plant(
 )  # fmt: skip
 
 
-OF_ATTENTION = [*LINEAR_ATTENTION.bugs, *RETNET.bugs]
+def _of_scan(change):
+    """Mamba-2 with another scan, from the right one and its arguments by name."""
+    names = ("x", "dt", "A", "B", "C", "D", "z", "dt_bias")
+
+    def scan(right, *args):
+        return change(right, SimpleNamespace(**dict(zip(names, args, strict=True))))
+
+    return with_operators(mamba2.MAMBA2_LAYER, mamba2_scan=scan)
+
+
+def _rescan(right, a, **others):
+    return right(*vars(SimpleNamespace(**vars(a) | others)).values())
+
+
+def _softplus_none(right, a):
+    """dt + bias itself as the step, where it is positive."""
+    steps = np.maximum(a.dt + a.dt_bias[..., None], 0)
+    y = bare().ssd_recurrent(steps[..., None] * a.x, steps * a.A[..., None], a.B, a.C)
+    return (y + a.D[..., None, None] * a.x) * silu(a.z)
+
+
+def _input_unscaled(right, a):
+    """B x for Δ B x."""
+    steps = softplus(a.dt + a.dt_bias[..., None])
+    y = bare().ssd_recurrent(a.x, steps * a.A[..., None], a.B, a.C)
+    return (y + a.D[..., None, None] * a.x) * silu(a.z)
+
+
+def _gate_after_norm(u, *parameters):
+    """The norm before the gate."""
+    p, ops = mamba2.Mamba2(*parameters), bare()
+    x, B, C = (convolved(ops, u, *stream)[0] for stream in mamba2._streams(p))
+    A, z = -np.exp(p.log_rate), headed(u, p.W_z)
+    one = np.ones_like(z)
+    y = ops.mamba2_scan(x, mamba2._steps(p, u), A, B, C, p.D, one, p.dt_bias) / silu(one)
+    scale, W = mamba2._last_map(p)
+    return (rms_norm(beside(y), scale) * silu(beside(z))) @ W
+
+
+MAMBA2 = planting("mamba2_layer")
+MAMBA2.plant(
+    ("softplus", "softplus is forgotten", _of_scan(_softplus_none)),
+    ("input_unscaled", "the input without its step", _of_scan(_input_unscaled)),
+    ("rate_heads", "the heads' rates in the other order",
+     _of_scan(lambda right, a: _rescan(right, a, A=a.A[::-1].copy()))),
+    ("gate_sigmoid", "σ(z) for z σ(z)",
+     _of_scan(lambda right, a: _rescan(right, a, z=np.ones_like(a.z)) / silu(np.ones_like(a.z))
+              * sigmoid(a.z))),
+    ("gate_after", "the norm before the gate", instead(_gate_after_norm)),
+    ("norm", "the norm is forgotten",
+     with_operators(mamba2.MAMBA2_LAYER, rms_norm=lambda right, x, scale: scale * x)),
+    ("norm_layer", "a norm that subtracts the mean",
+     with_operators(mamba2.MAMBA2_LAYER,
+                    rms_norm=lambda right, x, scale: bare().layer_norm(x, scale, 0 * scale))),
+    ("filter_linear", "SiLU after the filters is forgotten",
+     with_operators(mamba2.MAMBA2_LAYER, causal_conv1d=lambda right, u, k, bias:
+                    bare().short_convolution(u, k) + bias[..., None])),
+)  # fmt: skip
+
+OF_ATTENTION = [*LINEAR_ATTENTION.bugs, *RETNET.bugs, *MAMBA2.bugs]
