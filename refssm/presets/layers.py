@@ -14,6 +14,7 @@ FIXED = {  # what `init` makes of them
     "linear_attention": {"g": 4, "p": 16},
     "retnet": {"g": 4},
     "mamba2": {"g": 1, "p": 16, "t": 4},
+    "gated_deltanet": {"g": 4, "p": 16, "t": 4},
 }
 
 

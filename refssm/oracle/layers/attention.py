@@ -135,3 +135,53 @@ def _filtered(s, k, bias):
 
 def _root_mean_square(x):
     return mp.sqrt(mp.fsum(a * a for a in x) / max(1, len(x)) + mp.mpf(1e-5))
+
+
+def gated_deltanet_layer(u, *parameters):
+    """From rest."""
+    k_q, k_k, k_v = parameters[3:6]
+    rests = [[[_zeros(len(k)) for k in head] for head in taps] for taps in (k_q, k_k, k_v)]
+    S0 = [[_zeros(len(values)) for _ in keys] for keys, values in zip(k_k, k_v, strict=True)]
+    return gated_deltanet_layer_stateful(u, *parameters, *rests, S0)[0]
+
+
+def gated_deltanet_layer_stateful(
+    u, W_q, W_k, W_v, k_q, k_k, k_v, W_a, W_b, dt_bias, log_rate, W_gate, scale, W_out,
+    s_q0, s_k0, s_v0, S0,
+):  # fmt: skip
+    """Row by row: filters, lengths of 1, S ← g S, S ← S + β k (v − Sᵀ k)ᵀ, the norm, the gate."""
+    states, S, out = [s_q0, s_k0, s_v0], S0, []
+    maps, all_taps = (W_q, W_k, W_v), (k_q, k_k, k_v)
+    for row in u:
+        inner = [[_product(row, M) for M in W] for W in maps]
+        states = [[_pushed(*head) for head in zip(s, x, strict=True)]
+                  for s, x in zip(states, inner, strict=True)]  # fmt: skip
+        q, k, v = ([_filtered(s_g, k_g, _zeros(len(k_g))) for s_g, k_g in zip(s, taps, strict=True)]
+                   for s, taps in zip(states, all_taps, strict=True))  # fmt: skip
+        steps = [_softplus(a + b) for a, b in zip(_product(row, W_a), dt_bias, strict=True)]
+        gates = [mp.exp(-mp.exp(r) * step) for r, step in zip(log_rate, steps, strict=True)]
+        rates = [1 / (1 + mp.exp(-b)) for b in _product(row, W_b)]
+        q, k = ([_unit(x) for x in heads] for heads in (q, k))
+        S = [_corrected(*of_head) for of_head in zip(S, k, v, gates, rates, strict=True)]
+        y = [[mp.fdot(column, q_g) / mp.sqrt(len(q_g)) for column in zip(*S_g, strict=True)]
+             for S_g, q_g in zip(S, q, strict=True)]  # fmt: skip
+        z = [_product(row, M) for M in W_gate]
+        normal = [[a / _root_mean_square(y_g) * w * _silu(b)
+                   for a, w, b in zip(y_g, scale, z_g, strict=True)]
+                  for y_g, z_g in zip(y, z, strict=True)]  # fmt: skip
+        out.append(_merged(normal, W_out))
+    return out, *states, S
+
+
+def _unit(x):
+    """x/√(Σ x² + 1e-6)."""
+    length = mp.sqrt(mp.fsum(a * a for a in x) + mp.mpf(1e-6))
+    return [a / length for a in x]
+
+
+def _corrected(S, k, v, gate, beta):
+    """The state after the delta rule of one head."""
+    S = [[gate * s for s in row] for row in S]
+    missing = [a - mp.fdot(column, k) for a, column in zip(v, zip(*S, strict=True), strict=True)]
+    return [[s + beta * k_n * r for s, r in zip(row, missing, strict=True)]
+            for row, k_n in zip(S, k, strict=True)]  # fmt: skip
