@@ -37,7 +37,7 @@ def slope(example, dy, name, t):
 def adjoint_slip(example, vjp, name):
     """|Re⟨dy, J t⟩ − Re⟨vjp(dy), t⟩| in units of what its two sides may be off by.
 
-    The quotient's values in long double are off by N u S/2^11, which it divides by 2^-8 or more;
+    The quotient's values in long double are off by N u S/2^11, which it divides by 2^-10 or more;
     its extrapolation by what the last step changed. The gradient is a sum of N roundings, off by
     N u (S + Σ|g t|) if its inputs are.
     """

@@ -26,7 +26,7 @@ def layer_norm(x, scale, shift):
 def layer_norm_vjp(dy, x, scale):
     """Gradients of x, scale and shift."""
     y = _normal(x)
-    dx = _turned(dy * scale, y, _rate(x - x.mean(-1, keepdims=True)))
+    dx = _turned(dy * scale, y, _rate(x - _mean(x)))
     return dx, _over_batch(dy * y), _over_batch(dy)
 
 
@@ -39,7 +39,7 @@ def rms_norm_vjp(dy, x, scale):
     """Gradients of x and scale."""
     rate = _rate(x)
     y, g = x * rate, dy * scale
-    return rate * (g - y * (g * y).mean(-1, keepdims=True)), _over_batch(dy * y)
+    return rate * (g - y * _mean(g * y)), _over_batch(dy * y)
 
 
 def batch_norm(x, scale, shift):
@@ -68,20 +68,24 @@ def batch_norm_vjp(dy, x, scale):
     return dx, _over_batch(dy * y), _over_batch(dy)
 
 
+def _mean(x):
+    """The mean over the last axis; 0 of no numbers."""
+    return x.sum(-1, keepdims=True) / max(1, x.shape[-1])
+
+
 def _rate(x, eps=EPSILON):
     """1/√(mean of x² + ε) over the last axis."""
-    mean = (x * x).sum(-1, keepdims=True) / max(1, x.shape[-1])
-    return 1 / np.sqrt(mean + x.dtype.type(eps))
+    return 1 / np.sqrt(_mean(x * x) + x.dtype.type(eps))
 
 
 def _normal(x):
-    centred = x - x.mean(-1, keepdims=True)
+    centred = x - _mean(x)
     return centred * _rate(centred)
 
 
 def _turned(g, y, rate):
     """Back through (x − mean) · rate: the parts of g along 1 and along y do not count."""
-    return rate * (g - g.mean(-1, keepdims=True) - y * (g * y).mean(-1, keepdims=True))
+    return rate * (g - _mean(g) - y * _mean(g * y))
 
 
 def _over_batch(x):
@@ -245,4 +249,4 @@ def _joined(x):
 
 def _projected(g, y, rate):
     """Back through x · rate: of g the part along y counts only as far as ε matters."""
-    return rate * (g - y * ((g * y).sum(-1, keepdims=True) / max(1, g.shape[-1])))
+    return rate * (g - y * _mean(g * y))

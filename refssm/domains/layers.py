@@ -55,6 +55,12 @@ weights_of_rows = Domain(
     fit=over_rows,
 )
 
+complex_weights_of_rows = replace(
+    weights_of_rows,
+    summary="weights of a row times a matrix: moduli up to 4 divided by the root of the inputs",
+    kind="complex",
+)
+
 weights_of_taps = Domain(
     summary="taps of a short convolution: up to 4 divided by the root of their number; real",
     maps=ENTRIES,
@@ -100,6 +106,8 @@ skips = Domain(
     textures=("each", "constant"),
     kind="real",
 )
+
+layer_scales = replace(skips, summary="weights of a norm: 1, moduli up to 4; real")
 
 shifts = Domain(
     summary="biases of a linear map: 0, −1 to 1; real",
@@ -220,3 +228,14 @@ layer_states = Domain(
 )
 
 complex_states = replace(layer_states, summary="states of a layer: moduli up to 4", kind="complex")
+
+feature_sums = Domain(
+    summary="sums of positive features: ½, 0 to 4; real",
+    maps={
+        "half": lambda a, b: 0.5 * np.ones_like(a) + 0j,
+        "uniform": lambda a, b: 4 * a + 0j,
+    },
+    tame=("half", "uniform"),
+    textures=("each", "gaps"),
+    kind="real",
+)

@@ -39,6 +39,7 @@ from refssm.convolution import CAUSAL_CONVOLUTION
 from refssm.discretize import DISCRETIZE_BILINEAR
 from refssm.domains import Domain, layer_signals, weights_of_rows
 from refssm.hope import HOPE_KERNEL
+from refssm.linear_attention.gated_delta import GATED_DELTA_RULE, GATED_DELTA_RULE_STATEFUL
 
 # what layers use between operators, by family; and which of it a role has
 FUNCTIONS = {
@@ -272,6 +273,24 @@ def cascade_response(h, dt, *, l):
     return HOPE_KERNEL.reference(h, dt, l=l)
 
 
+@overridable
+def corrected(q, k, v, log_g, beta):
+    """`gated_delta_rule`: its errors are bounded in each column of the state."""
+    return GATED_DELTA_RULE.reference(q, k, v, log_g, beta)
+
+
+@overridable
+def corrected_from(q, k, v, log_g, beta, S0):
+    """`gated_delta_rule_stateful`."""
+    return GATED_DELTA_RULE_STATEFUL.reference(q, k, v, log_g, beta, S0)
+
+
+@overridable
+def corrected_vjp(dy, q, k, v, log_g, beta):
+    """The VJP of the first."""
+    return GATED_DELTA_RULE.bare_vjp(dy, q, k, v, log_g, beta)
+
+
 def dense_states(A, b, x0):
     """`dense_scan_from`: its states are bounded in norm, with x0 as the first input."""
     start = np.broadcast_to(x0[..., None, :], (*b.shape[:-2], 1, b.shape[-1]))
@@ -299,6 +318,9 @@ def bare() -> SimpleNamespace:
         "bidirectional_convolution_shifted_vjp": shifted_vjp,
         "hope_kernel": cascade_response,
         "dense_scan_from": dense_states,
+        "gated_delta_rule": corrected,
+        "gated_delta_rule_stateful": corrected_from,
+        "gated_delta_rule_vjp": corrected_vjp,
         "discretize_bilinear": bilinear_pair,
     }
     return SimpleNamespace(**space)

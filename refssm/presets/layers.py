@@ -8,7 +8,14 @@ from refssm.presets.preset import Preset
 
 WIDTH = 4  # h: channels of the layer
 SIZES = {"n": 16, "d": 8}  # states, and hidden units of `hippo_rnn`
-FIXED = {"s4": {"r": 1}, "mamba": {"e": 8, "r": 1, "t": 4}}  # what `init` makes of them
+FIXED = {  # what `init` makes of them
+    "s4": {"r": 1},
+    "mamba": {"e": 8, "r": 1, "t": 4},
+    "linear_attention": {"g": 4, "p": 16},
+    "retnet": {"g": 4},
+    "mamba2": {"g": 1, "p": 16, "t": 4},
+    "gated_deltanet": {"g": 4, "p": 16, "t": 4},
+}
 
 
 def _drawing(layer) -> Callable:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from math import isqrt
 
-from refssm._declaration.contract import TRACED
+from refssm._declaration.contract import CHAIN, TRACED
 from refssm._declaration.operator import Operator
 from refssm._declaration.recurrence import COUNT
 from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, NOWHERE, Case, Knob
@@ -28,6 +28,7 @@ MEMBERS = (2, 3, 1)
 GROUPS = (2, 1, 3, 2)
 TAME_SIZE = 129  # up to this size, products of tame decays stay above 2^-60
 ENTRIES = TRACED.case_entries
+LEAST = 3  # of each size of a layer, which has many
 
 
 @sampler
@@ -78,9 +79,8 @@ def cases(
             sizes_here, often = [], [*SEQUENCES]
         if dim in op.static and not tame and not short and power == 1:
             often += [*LONG]
-        room = left if power == 1 else isqrt(left)
         choices = _inside([*sizes_here, *often], between.get(dim))
-        core[dim] = _at_most(room, draw.one_of(choices), choices)
+        core[dim] = _at_most(_room(op, left, power), draw.one_of(choices), choices)
         left //= core[dim] ** power
     if not batch_first:
         batch, left = _batch(draw, op, left, members)
@@ -125,6 +125,13 @@ def _batch(draw: Choices, op: Operator, left: int, members=BATCH) -> tuple[dict[
         batch[axis] = _at_most(left, draw.one_of(usual), BATCH)
         left //= batch[axis]
     return batch, left
+
+
+def _room(op: Operator, left: int, power: int) -> int:
+    """The largest size for which there is room. Sizes of a layer do not all multiply each other: if
+    they counted as if they did, most would be 1."""
+    room = left if power == 1 else isqrt(left)
+    return max(room, LEAST) if op.contract is CHAIN else room
 
 
 def _at_most(left, size, sizes):

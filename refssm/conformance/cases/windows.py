@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from refssm._declaration.operator import Operator
+from refssm._declaration.signature import length_of
 from refssm.conformance.gauges.gauge import Gauge
 
 
@@ -33,14 +34,18 @@ def cut(op: Operator, arrays, window: slice) -> list[np.ndarray]:
 
 
 def shortened(op: Operator, arrays, dim: str, size: int) -> list[np.ndarray]:
-    """The arguments cut to `size` entries along every axis `dim`; offsets lie within."""
+    """The arguments cut to `size` entries along every axis `dim`, twice as many along an axis of
+    twice `dim`; offsets lie within."""
     offsets = op.offsets if dim == op.leading else ()
     return [
-        np.minimum(a, size)
-        if name in offsets
-        else a[(..., *(slice(size if d.lstrip("2") == dim else None) for d in dims))]
+        np.minimum(a, size) if name in offsets else a[(..., *(_cut(d, dim, size) for d in dims))]
         for name, a, dims in zip(op.inputs, arrays, op.input_dims, strict=True)
     ]
+
+
+def _cut(axis: str, dim: str, size: int) -> slice:
+    """`axis` is `dim`, a multiple of it such as "2n", or another one."""
+    return slice(length_of(axis, {dim: size}) if axis.lstrip("123456789") == dim else None)
 
 
 def in_window(op: Operator, y: np.ndarray, window: slice) -> np.ndarray:

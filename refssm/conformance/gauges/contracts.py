@@ -57,6 +57,7 @@ from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast
 from refssm.adapters import NORM_OF_ROWS
 from refssm.conformance.gauges import columns, cumulated
+from refssm.conformance.gauges.columns import inside  # noqa: F401  # importing it registers its rules
 from refssm.conformance.gauges.gauge import Gauge, Gauges, Measure, TrackedCall, wide
 from refssm.conformance.gauges.linalg import (
     CHARGE,

@@ -192,6 +192,11 @@ def flushed() -> float:
     return _trace.floor / _trace.unit if _trace.unit else 0.0
 
 
+def trace() -> Trace:
+    """The unit and the floor of this run."""
+    return _trace
+
+
 def jumped(size):
     """The error, in units of u, of a number that is right, or off by `size`."""
     return size / _trace.unit if _trace.unit else 0 * size

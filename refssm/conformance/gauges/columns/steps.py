@@ -35,7 +35,7 @@ from refssm._numerics.contraction import einsum
 from refssm.conformance.gauges.columns.rows import of_taken_back, of_written
 from refssm.conformance.gauges.cumulated.sums import ALLOWED, CHUNK
 from refssm.conformance.gauges.rules import tree
-from refssm.conformance.gauges.tracked import lifted
+from refssm.conformance.gauges.tracked import Tracked, lifted
 from refssm.linear_attention.chunked import DELTA_CHUNKED, GATED_DELTA_CHUNKED, KIMI_CHUNKED
 from refssm.linear_attention.delta import DELTA
 from refssm.linear_attention.gated_delta import GATED_DELTA
@@ -119,11 +119,13 @@ class Columns:
         return (np.concatenate(y, axis=-2), read) if y else (np.zeros((*batch, 0, p)), state)
 
     def back(self, cotangents, arguments, S0, resets, chunk=0):
-        """The bounds of the gradients; that of the state has its value above its bound."""
+        """The bounds of the gradients; that of the state has its value above its bound. A tracked
+        cotangent has errors of its own, beside which K1 counts no rounding of it."""
         terms = self._terms([x.value for x in arguments])
         start, resets = self._started(terms, S0, resets)
         errors = self._errors(arguments, start, chunk, resets)
         dy, G = (*cotangents, np.zeros_like(start))[:2]
+        dy, of_dy = _with_errors(dy, start)
         if self.cumulated:
             at_end = of_taken_back(self, terms, dy, G[0, ..., :-1, :], resets)
             errors = errors._replace(taken_back=at_end)
@@ -135,7 +137,7 @@ class Columns:
             kept.append(of_steps)
         for w in reversed(windows):
             some = terms.at(w), errors.at(w), kept.pop(), resets[..., w]
-            of_steps, G = self._steps_back(dy[..., w, :], G, *some)
+            of_steps, G = self._steps_back(dy[..., w, :], of_dy[..., w, :], G, *some)
             parts.insert(0, of_steps)
         found = {name: np.concatenate([part[name] for part in parts], axis=-2)
                  for name in Terms._fields if parts}  # fmt: skip
@@ -268,14 +270,14 @@ class Columns:
         all_G, w, dZ = zip(*reversed(found), strict=True)
         return np.stack(all_G, axis=-3), np.stack(w, axis=-2), np.stack(dZ, axis=-3), G
 
-    def _steps_back(self, dy, G, terms: Terms, errors: Errors, kept: Kept, resets):
+    def _steps_back(self, dy, of_dy, G, terms: Terms, errors: Errors, kept: Kept, resets):
         """The bounds of the gradients of some steps, and the cotangent of the state before them."""
         q, k, beta, of_beta = terms.q, terms.k, terms.beta[..., None], errors.beta[..., None]
         Z, of_Z, r, of_r, S, of_S = kept
-        of_G, one = G[..., -1, :], 0 if self.cumulated else one_of(G)[..., None]
+        of_G, of_dy = G[..., -1, :], 0 if self.cumulated else of_dy
         G, w, dZ, before = self._cotangents(dy, G[0, ..., :-1, :], terms, resets)
         size, dv = self._norm(k), beta * w
-        made = (1 + one) * self._norm(q) * self._least(dy) + self._size(G)
+        made = self._norm(q) * (self._least(dy) + of_dy) + self._size(G)
         made = made + self._norm(errors.q) * np.abs(dy)
         own = self._product(k, size, errors.k, G, 0) + _each_step(errors.taken_back)  # of Gᵀ k
         by_w = size * (2 * self._least(dv) + of_beta * np.abs(w)) + self._norm(errors.k) * np.abs(
@@ -293,7 +295,7 @@ class Columns:
         by_beta = einsum("...np,...p->...n", G, r) - einsum("...np,...p->...n", Z, w)
         of_gate = np.where(resets[..., None], 0, self._of_gate(Z, of_Z, dZ, of_dZ))
         found = {
-            "q": self._sum(S, of_S, dy, one * np.abs(dy)),
+            "q": self._sum(S, of_S, dy, of_dy),
             "k": beta * products + (2 * beta + of_beta) * np.abs(by_beta) + self.floor,
             "v": beta * of_w + self._least(dv) + of_beta * np.abs(w),
             "log_g": of_gate,
@@ -435,6 +437,15 @@ def _run_back(given, e, resets):
             e = np.stack([e[0], e[1] + by_sums[..., t, :] * of_dZ[0]])
         e = np.where(resets[..., t, None], 0, e)
     return np.stack(found[::-1], axis=-2), e
+
+
+def _with_errors(dy, start):
+    """A cotangent and its errors: its own, or for K1 a rounding."""
+    if isinstance(dy, Tracked):
+        errors = np.moveaxis(dy.errors, -1, 0)
+        more = [1] * (start.ndim - 1 - dy.ndim)
+        return dy.value, errors.reshape(2, *more, *dy.shape)
+    return dy, one_of(start)[..., None] * np.abs(dy)
 
 
 def one_of(state):

@@ -104,6 +104,24 @@ READ = {
     "W_B": [("B_reversed", "B with its states in the other order", reversed_last)],
     "W_C": [("C_sign", "C with the other sign", np.negative)],
     "dt_bias": [("dt_bias", "the bias of the step is forgotten", np.zeros_like)],
+    "W_q": [("queries_sign", "the queries with the other sign", np.negative)],
+    "W_k": [("keys_reversed", "the keys with their numbers in the other order", reversed_last)],
+    "W_v": [("values_reversed", "the values in the other order", reversed_last)],
+    **{
+        f"k_{n}": [(f"taps_{n}_reversed", f"a correlation of {n}", reversed_last)]
+        for n in ("x", "B", "C")
+    },
+    **{
+        f"bias_{n}": [
+            (f"filter_bias_{n}", f"the bias of the filter of {n} is forgotten", np.zeros_like)
+        ]
+        for n in ("x", "B", "C")
+    },
+    "scale": [("norm_scale", "the weights of the norm are forgotten", np.ones_like)],
+    "W_z": [("gate_sign", "the gate with the other sign", np.negative)],
+    "W_a": [("decay_constant", "the decay does not depend on the input", np.zeros_like)],
+    "W_b": [("rate_sign", "1 − β for β", np.negative)],
+    "W_gate": [("gate_reversed", "the gates in the other order", reversed_last)],
     "W_out": [("out_rows", "the rows of the last matrix in another order", turned)],
 }
 GATED = {"W": [("wrong_half", "the gate is the first half", swapped)]}

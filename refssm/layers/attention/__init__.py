@@ -1,0 +1,1 @@
+"""Layers of heads with queries, keys and values."""

@@ -1,0 +1,4 @@
+"""Oracles for refssm.layers."""
+
+from refssm.oracle.layers.attention import *
+from refssm.oracle.layers.systems import *
