@@ -115,7 +115,7 @@ READ = {
     "scale": [("norm_scale", "the weights of the norm are forgotten", np.ones_like)],
     "W_z": [("gate_sign", "the gate with the other sign", np.negative)],
     "W_a": [("decay_constant", "the decay does not depend on the input", np.zeros_like)],
-    "W_b": [("rate_sign", "1 − β for β", np.negative)],
+    "W_b": [("beta_sign", "1 − β for β", np.negative)],
     "W_gate": [("gate_reversed", "the gates in the other order", reversed_last)],
     "W_out": [("out_rows", "the rows of the last matrix in another order", turned)],
 }
