@@ -28,7 +28,7 @@ MEMBERS = (2, 3, 1)
 GROUPS = (2, 1, 3, 2)
 TAME_SIZE = 129  # up to this size, products of tame decays stay above 2^-60
 ENTRIES = TRACED.case_entries
-LEAST = 3  # of each size of a layer, which has many
+LEAST = 3  # of each size of a layer with five sizes or more
 
 
 @sampler
@@ -128,10 +128,11 @@ def _batch(draw: Choices, op: Operator, left: int, members=BATCH) -> tuple[dict[
 
 
 def _room(op: Operator, left: int, power: int) -> int:
-    """The largest size for which there is room. Sizes of a layer do not all multiply each other: if
-    they counted as if they did, most would be 1."""
+    """The largest size for which there is room. Five or more sizes of a layer do not all multiply
+    each other: if they counted as if they did, most would be 1."""
     room = left if power == 1 else isqrt(left)
-    return max(room, LEAST) if op.contract is CHAIN else room
+    many = op.contract is CHAIN and len(powers_of(op)) > 4
+    return max(room, LEAST) if many else room
 
 
 def _at_most(left, size, sizes):
