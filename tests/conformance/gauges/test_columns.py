@@ -8,8 +8,10 @@ from refssm.adapters import normalised
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.gauges.columns import of_columns, steps
 from refssm.conformance.gauges.contracts import bounds
-from refssm.conformance.gauges.gauge import TrackedCall
+from refssm.conformance.gauges.gauge import TrackedCall, as_input
+from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.conformance.judging.grading import judge
+from refssm.layers._frame import corrected, corrected_from, corrected_vjp
 from refssm.oracle import evaluate
 
 UNIT = 2.0**-24
@@ -228,3 +230,29 @@ def test_a_sum_of_gates_without_digits_counts_as_one_with_few():
     (gauge,) = of_values(op, arrays)
     assert gauge.cumulated is not None
     assert (UNIT * gauge.cumulated.whole() <= 64 * gauge.k0).all()
+
+
+def test_a_delta_rule_inside_a_layer_is_bounded_by_the_columns_of_its_state():
+    single = case(np.float32, [-0.01] * 8)
+    S0, dy = np.ones((4, 4), np.float32), np.ones((8, 4), np.float32)
+    given = [a.astype(float) for a in single]
+    with tracing(UNIT, TINY):
+        inputs = [as_input(a) for a in single]
+        rougher = [Tracked(x.value, 4 * x.errors) for x in inputs]
+        found = [corrected(*inputs), *corrected_from(*inputs, as_input(S0))]
+        found += corrected_vjp(as_input(dy), *inputs)
+        worse = [corrected(*rougher), *corrected_from(*rougher, as_input(S0))]
+        worse += corrected_vjp(as_input(dy), *rougher)
+    wanted = [corrected(*given), *corrected_from(*given, S0), *corrected_vjp(dy, *given)]
+    computed = [corrected(*single), *corrected_from(*single, S0), *corrected_vjp(dy, *single)]
+    assert len(found) == len(wanted) == 3 + 5
+    for tracked, rough, y, right in zip(found, worse, computed, wanted, strict=True):
+        assert np.array_equal(tracked.value, right)
+        k0, k1 = np.moveaxis(tracked.errors, -1, 0)
+        error = np.abs(y - right)
+        assert error.any()
+        assert (error <= 16 * UNIT * k0).all()
+        assert (k0 <= 1e3 * max(1, np.abs(right).max())).all()
+        assert (k1 >= k0).all()
+        assert (rough.errors[..., 1] >= k1).all()
+        assert (rough.errors[..., 1] > k1).any()

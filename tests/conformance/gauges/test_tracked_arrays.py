@@ -34,7 +34,13 @@ from refssm.hippo.memory import exponential_states, held_input, held_states
 from refssm.hope.allpass import cascade
 from refssm.hope.circle import all_pass, powers, slope
 from refssm.hope.impulses import all_pass_responses
-from refssm.layers._frame import cascade_response, convolution
+from refssm.layers._frame import (
+    cascade_response,
+    convolution,
+    corrected,
+    corrected_from,
+    corrected_vjp,
+)
 from refssm.layers._parts.ssm import complexes, reals
 from refssm.linoss import swung
 
@@ -215,6 +221,7 @@ def test_every_structural_function_is_tested_here():
     chained |= {as_scale, in_units, as_excess, swung}  # test_tracked_recurrences.py
     chained |= {within_turn, summed_angles, plain_angles}  # there too
     chained |= {larger_vjp, as_remains, parted}  # tests/test_xlstm.py
+    chained |= {corrected, corrected_from, corrected_vjp}  # test_columns.py
     known = {*MOVES, *chained, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
     known |= {*spectra, *circle, *stages, *values, *systems, *sums}
     assert set(FUNCTIONS) == known
