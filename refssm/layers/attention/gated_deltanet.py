@@ -108,10 +108,10 @@ def run(ops, p, u):
         through, dW_a = _of_heads_vjp(da, u, p.W_a)
         du = plus(du, through)
         through, dW_b = _of_heads_vjp(sigmoid_vjp(dbeta, b), u, p.W_b)
-        (dW_q, dW_k, dW_v), taps = zip(*found, strict=True)
+        (dW_q, dW_k, dW_v), (dk_q, dk_k, dk_v) = zip(*found, strict=True)
         return GatedDeltaNet(
-            dW_q, dW_k, dW_v, *taps, dW_a, dW_b, _over_time(da), _over_time(dlog_g * arguments[3]),
-            dW_gate, dscale, dW_out,
+            dW_q, dW_k, dW_v, dk_q, dk_k, dk_v, dW_a, dW_b, _over_time(da),
+            _over_time(dlog_g * arguments[3]), dW_gate, dscale, dW_out,
         ), plus(du, through)  # fmt: skip
 
     return merged(normal, p.W_out), back

@@ -124,7 +124,7 @@ def run(ops, p, u):
             through, dW = headed_vjp(dx, u, W.conj())
             du = plus(du, through.real)
             found.append(dW)
-        return RetNet(*found, dW_out), du
+        return RetNet(*[*found, dW_out]), du
 
     return merged(open_ * normal, p.W_out), back
 

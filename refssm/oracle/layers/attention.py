@@ -91,7 +91,7 @@ def mamba2_layer(u, *parameters):
         *([_zeros(len(k)) for k in taps] for taps in (k_B, k_C)),
     )
     S0 = [[_zeros(len(k_B)) for _ in head] for head in k_x]
-    return mamba2_layer_stateful(u, *parameters, *rests, S0)[0]
+    return mamba2_layer_stateful(*[u, *parameters, *rests, S0])[0]
 
 
 def mamba2_layer_stateful(
@@ -142,7 +142,7 @@ def gated_deltanet_layer(u, *parameters):
     k_q, k_k, k_v = parameters[3:6]
     rests = [[[_zeros(len(k)) for k in head] for head in taps] for taps in (k_q, k_k, k_v)]
     S0 = [[_zeros(len(values)) for _ in keys] for keys, values in zip(k_k, k_v, strict=True)]
-    return gated_deltanet_layer_stateful(u, *parameters, *rests, S0)[0]
+    return gated_deltanet_layer_stateful(*[u, *parameters, *rests, S0])[0]
 
 
 def gated_deltanet_layer_stateful(

@@ -239,12 +239,12 @@ def test_a_delta_rule_inside_a_layer_is_bounded_by_the_columns_of_its_state():
     with tracing(UNIT, TINY):
         inputs = [as_input(a) for a in single]
         rougher = [Tracked(x.value, 4 * x.errors) for x in inputs]
-        found = [corrected(*inputs), *corrected_from(*inputs, as_input(S0))]
+        found = [corrected(*inputs), *corrected_from(*[*inputs, as_input(S0)])]
         found += corrected_vjp(as_input(dy), *inputs)
-        worse = [corrected(*rougher), *corrected_from(*rougher, as_input(S0))]
+        worse = [corrected(*rougher), *corrected_from(*[*rougher, as_input(S0)])]
         worse += corrected_vjp(as_input(dy), *rougher)
-    wanted = [corrected(*given), *corrected_from(*given, S0), *corrected_vjp(dy, *given)]
-    computed = [corrected(*single), *corrected_from(*single, S0), *corrected_vjp(dy, *single)]
+    wanted = [corrected(*given), *corrected_from(*[*given, S0]), *corrected_vjp(dy, *given)]
+    computed = [corrected(*single), *corrected_from(*[*single, S0]), *corrected_vjp(dy, *single)]
     assert len(found) == len(wanted) == 3 + 5
     for tracked, rough, y, right in zip(found, worse, computed, wanted, strict=True):
         assert np.array_equal(tracked.value, right)

@@ -37,7 +37,7 @@ def _corrected_from(*given):
     errors = np.sqrt((np.moveaxis(S0.errors, -1, 0) ** 2).sum(-2))
     start = with_row(np.broadcast_to(S0.value, (2, *S0.shape)), errors)
     bounds, state = _columns().run(arguments, start, None)
-    y, S = corrected_from(*(x.value for x in arguments), S0.value)
+    y, S = corrected_from(*[x.value for x in (*arguments, S0)])
     return _with(y, bounds), _with(S, np.broadcast_to(state[..., -1:, :], (2, *S.shape)))
 
 
