@@ -40,6 +40,7 @@ def reflected(G, k, beta):
 
 
 def _ready(k, v, beta):
+    """A step needs nothing that could be made for several at once."""
     return k, v, beta
 
 

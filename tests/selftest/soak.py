@@ -236,7 +236,8 @@ def main(
     """Run the pieces that are not yet recorded and write the table; exit code 1 after a rejection.
 
     With `only`, the table's rows for other operators stay as they are. With `first` the new seeds
-    come to those of the rows that stand: so many short runs make a long one.
+    come to those of the rows that stand: so many short runs make a long one. Take each range
+    once: a second run of it is added again.
     """
     kept = record()
     kept.parent.mkdir(exist_ok=True)
