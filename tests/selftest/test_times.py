@@ -67,18 +67,20 @@ def test_a_reference_that_is_not_accepted_is_an_error(monkeypatch, tmp_path):
 def test_the_part_on_programs_of_others_stays_and_is_replaced(monkeypatch, tmp_path):
     monkeypatch.setattr(times, "PAGE", tmp_path / "page.md")
     before = times.page([QUICK], 2, "")
-    with_part = waiting.recorded(
-        before, waiting.table([("one", "1, 2", "3, 4", "5, 6", "7, 8")], "")
-    )
+    one, two = (waiting.name(*subject) for subject in waiting.SUBJECTS[:2])
+    gone = "| gone | 1, 1 | 1, 1 | 1, 1 | 1, 1 | abc |\n"
+    with_part = waiting.recorded(before, [(one, "1, 2", "3, 4", "5, 6", "7, 8")], "") + gone
     times.PAGE.write_text(with_part, encoding="utf-8")
     monkeypatch.setattr(times, "timed", lambda op, *_: Timed(op.name, 5.0, 6.0, "fed4321"))
     with pytest.raises(Exit):
         times.main(only="linear_step", record=True)
     after = times.PAGE.read_text(encoding="utf-8")
-    assert "| one | 1, 2 | 3, 4 | 5, 6 | 7, 8 |" in after
+    assert f"| {one} | 1, 2 | 3, 4 | 5, 6 | 7, 8 | " in after
     assert times.read(after) == [Timed("linear_step", 5.0, 6.0, "fed4321")]
-    again = waiting.recorded(after, waiting.table([("two", "1, 1", "1, 1", "1, 1", "1, 1")], ""))
-    assert "| one |" not in again
+    again = waiting.recorded(after, [(two, "1, 1", "1, 1", "1, 1", "1, 1")], "")
+    assert [row[:2] for row in waiting.read(again)] == [(one, "1, 2"), (two, "1, 1")]
+    newer = waiting.recorded(again, [(one, "2, 2", "2, 2", "2, 2", "2, 2")], "")
+    assert [row[:2] for row in waiting.read(newer)] == [(one, "2, 2"), (two, "1, 1")]
     assert again.count(times.WAITING) == 1
     assert times.read(again) == times.read(after)
 

@@ -1,7 +1,8 @@
 """How long a user waits for the judge's first sentence, and for its last: programs of others.
 
     PYTHONPATH=tests python -m selftest.waiting
-    PYTHONPATH=tests python -m selftest.waiting --record  # writes its part of docs/judge_times.md
+    PYTHONPATH=tests python -m selftest.waiting --record  # writes its part of docs/judge_times.md;
+                                                          # rows of others stay
 
 Each function is judged as it is, and with every output multiplied by 1.25: alone on the machine,
 in the profiles `quick` and `default`, with an empty cache folder. The first sentence is that of
@@ -79,6 +80,11 @@ def waited(target: str, profile: str, folder: Path) -> Waited:
     return Waited(first, time.perf_counter() - started, process.returncode == 1)
 
 
+def name(module: str, function: str, words: str) -> str:
+    """The first cell of a subject's row."""
+    return f"{words} (`{module}::{function}`)"
+
+
 def row(module: str, function: str, words: str, folder: Path) -> tuple[str, ...]:
     """The cells of one subject; RuntimeError if the wrong program passes."""
     folder = folder / f"{module}_{function}"
@@ -86,7 +92,7 @@ def row(module: str, function: str, words: str, folder: Path) -> tuple[str, ...]
     text = WRONG.format(module=module, function=function)
     (folder / "wrong.py").write_text(text, encoding="utf-8")
     right, wrong = f"refssm.subjects.{module}::{function}", f"wrong.py::{function}"
-    cells = [f"{words} (`{module}::{function}`)"]
+    cells = [name(module, function, words)]
     for target, is_wrong in ((right, False), (wrong, True)):
         for profile in ("quick", "default"):
             found = waited(target, profile, folder)
@@ -96,17 +102,27 @@ def row(module: str, function: str, words: str, folder: Path) -> tuple[str, ...]
     return tuple(cells)
 
 
-def table(rows: list[tuple[str, ...]], note: str) -> str:
-    """The part of the page with these rows."""
+def read(page: str) -> list[tuple[str, ...]]:
+    """The rows of a page's part."""
+    lines = page.partition(WAITING)[2].splitlines()
+    rows = [tuple(line.strip("| ").split(" | ")) for line in lines if line.startswith("| ")]
+    return rows[2:]  # without the head and the line below it
+
+
+def table(rows: list[tuple[str, ...]], note: str, kept: list[tuple[str, ...]]) -> str:
+    """The part of the page: these rows, and kept rows of other programs, as in `SUBJECTS`."""
     date, commit = stored.today()
-    head = ("program", "right, quick", "right, default", "wrong, quick", "wrong, default")
-    told = f"After {commit}, {date}, one process, {os.cpu_count()} cores, Python "
+    cells = {old[0]: old for old in kept} | {new[0]: (*new, commit) for new in rows}
+    head = ("program", "right, quick", "right, default", "wrong, quick", "wrong, default", "after")
+    told = f"Last rows: {date}, one process, {os.cpu_count()} cores, Python "
     told += f"{platform.python_version()}{f'; {note}' if note else ''}"
-    return f"{WAITING}\n\n{TEXT}\n{told}.\n\n{stored.table(head, rows)}\n"
+    ordered = [cells[name(*subject)] for subject in SUBJECTS if name(*subject) in cells]
+    return f"{WAITING}\n\n{TEXT}\n{told}.\n\n{stored.table(head, ordered)}\n"
 
 
-def recorded(page: str, part: str) -> str:
-    """The page with this part in place of the old one."""
+def recorded(page: str, rows: list[tuple[str, ...]], note: str) -> str:
+    """The page with these rows; those of other programs stay."""
+    part = table(rows, note, read(page))
     return f"{page.partition(WAITING)[0].rstrip()}\n\n{part}"
 
 
@@ -131,7 +147,7 @@ def main(
                 rows.append(row(*subject, Path(folder)))
                 typer.echo("   ".join(rows[-1]), err=True)
     if record:
-        text = recorded(PAGE.read_text(encoding="utf-8"), table(rows, note))
+        text = recorded(PAGE.read_text(encoding="utf-8"), rows, note)
         PAGE.write_text(text, encoding="utf-8")
 
 
@@ -139,7 +155,8 @@ TEXT = """\
 This part is written by `PYTHONPATH=tests python -m selftest.waiting --record`. Each cell has two
 numbers: seconds until the first sentence on a check, and until the end. The wrong programs multiply
 every output by 1.25, so their gradients are wrong, too. The time includes the start of Python and
-of the library, in the judge's process and in the child that runs the function.
+of the library, in the judge's process and in the child that runs the function. The last column is
+the last commit before the measurement.
 """
 
 
