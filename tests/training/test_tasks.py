@@ -26,6 +26,11 @@ SMALL = {
     "selective_copying": {"symbols": 6, "copied": 3, "blanks": 5},
     "delay": {"l": 16, "lag": 3},
     "padded_digits": {"noise": 5},
+    "pendulum": {"l": 4},
+    "tones": {"l": 256},
+    "listops": {"l": 24, "depth": 3, "most": 6},
+    "pathfinder": {},
+    "membrane": {"l": 32},
 }
 EACH = pytest.mark.parametrize("name", NAMES)
 SYMBOLIC = pytest.mark.parametrize(
@@ -58,6 +63,11 @@ SHAPES = {
     "copying": ((120,), (120,), "each", 8),
     "selective_copying": ((144,), (144,), "each", 14),
     "delay": ((256, 1), (256, 1), "each", 1),
+    "pendulum": ((50, 576), (50, 2), "each", 2),
+    "tones": ((1024, 1), (), "mean", 10),
+    "listops": ((256,), (), "mean", 10),
+    "pathfinder": ((256, 1), (), "mean", 2),
+    "membrane": ((256, 1), (256, 1), "each", 1),
 }
 
 
@@ -87,7 +97,9 @@ def test_the_same_seed_gives_the_same_batch_and_the_test_is_always_the_same(name
         assert np.array_equal(a, b) or a is None
 
 
-@pytest.mark.parametrize("name", ["delay", "padded_digits", "selective_copying"])
+@pytest.mark.parametrize(
+    "name", ["delay", "padded_digits", "selective_copying", "tones", "pathfinder", "membrane"]
+)
 def test_no_example_of_the_test_is_trained_on(name):
     rows = {row.tobytes() for row in made(name).batch(np.random.default_rng(0), COUNT).signals}
     assert not rows & {row.tobytes() for row in made(name).test.signals}
@@ -256,24 +268,33 @@ def test_every_task_trains_and_tests_with_its_figure(name):
     how = {"h": 4, "depth": 1, "norm": "layer", "sizes": {"n": 2}, "ops": "reference"}
     trainer = Setup(name, "s5", plan=plan, task_sizes=SMALL.get(name, {}), **how).trainer()
     state, facts = trainer.step(trainer.start())
-    figure = "error" if name == "delay" else "accuracy"
+    figure = "error" if name in ("delay", "pendulum", "membrane") else "accuracy"
     assert set(facts) == {"step", "loss", figure, "gradient", "rate"}
     assert set(trainer.test(state)) == {"test_loss", f"test_{figure}"}
 
 
-TOO_SMALL = {
+UNFIT = {
     "induction_head": ({"l": 2}, "induction_head: wanted l ≥ 3, got 2"),
     "associative_recall": ({"symbols": 3}, "associative_recall: wanted symbols ≥ 4, got 3"),
     "copying": ({"symbols": 2}, "copying: wanted symbols ≥ 3, got 2"),
     "selective_copying": ({"blanks": 0}, "selective_copying: wanted blanks ≥ 1, got 0"),
     "delay": ({"lag": 300}, "delay: wanted l − lag ≥ 1, got -44"),
     "padded_digits": ({"noise": 0}, "padded_digits: wanted noise ≥ 1, got 0"),
+    "pendulum": ({"l": 101}, "pendulum: wanted l ≤ 100, got 101"),
+    "tones": ({"l": 255}, "tones: wanted l ≥ 256, got 255"),
+    "listops": (
+        {"l": 64, "depth": 2, "most": 3},
+        "listops: of 10000 expressions none has 16 to 64 symbols; "
+        "wanted more than depth=2 or most=3",
+    ),
+    "pathfinder": ({"side": 15}, "pathfinder: wanted side ≥ 16, got 15"),
+    "membrane": ({"l": 1410}, "membrane: wanted l + ahead ≤ 1425, got 1410 + 16"),
 }
 
 
-@pytest.mark.parametrize("name", TOO_SMALL)
-def test_a_size_that_is_too_small_is_refused_with_the_least_one(name):
-    sizes, sentence = TOO_SMALL[name]
+@pytest.mark.parametrize("name", UNFIT)
+def test_a_size_that_does_not_fit_is_refused_with_what_is_wanted(name):
+    sizes, sentence = UNFIT[name]
     with pytest.raises(TrainingError, match=f"^{re.escape(sentence)}$"):
         replace(setup(), task=name, task_sizes=sizes).trainer()
 

@@ -4,7 +4,11 @@ import inspect
 from collections.abc import Callable, Mapping
 
 from refssm.training.tasks.digits import digits, permuted_digits
+from refssm.training.tasks.listops import listops
+from refssm.training.tasks.membrane import membrane
 from refssm.training.tasks.noise import delay, padded_digits
+from refssm.training.tasks.pathfinder import pathfinder
+from refssm.training.tasks.pendulum import pendulum
 from refssm.training.tasks.symbols import (
     associative_recall,
     copying,
@@ -12,13 +16,14 @@ from refssm.training.tasks.symbols import (
     selective_copying,
 )
 from refssm.training.tasks.task import Task
+from refssm.training.tasks.tones import tones
 
 # each with its sizes as keywords
 TASKS: dict[str, Callable[..., Task]] = {
     made.__name__: made
     for made in (
         digits, permuted_digits, padded_digits, induction_head, associative_recall, copying,
-        selective_copying, delay,
+        selective_copying, delay, pendulum, tones, listops, pathfinder, membrane,
     )
 }  # fmt: skip
 
