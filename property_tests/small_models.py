@@ -28,6 +28,8 @@ def ops(role):
 
 def model(layer, norm="layer", prenorm=True, depth=2):
     sizes = {"n": 2} if "n" in layer.sizes else {}
+    if layer.name == "mamba2":  # several heads: what one adds by D, its norm takes away
+        sizes["p"] = 2
     return Model(layer, 1, 3, h=4, depth=depth, norm=norm, prenorm=prenorm, sizes=sizes)
 
 

@@ -182,6 +182,24 @@ def test_gradients_on_reference_and_mirror_are_right_to_the_judges_tolerance(lay
         assert max(ratios.values()) <= ROOM, (role, ratios)
 
 
+@pytest.mark.long
+@BY_LAYER
+def test_gradients_with_the_kernels_of_the_card_are_right_to_the_same_tolerance(layer, monkeypatch):
+    build = pytest.importorskip("refssm_gpu._host.build", reason="pip install array-api-compat")
+    try:
+        build.compiler()
+    except build.NoCompiler as lack:
+        pytest.skip(str(lack))
+    monkeypatch.setenv("REFSSM_GPU", "host")
+    made = model(layer, depth=1)
+    _, p, u, labels, _ = drawn(1, made, l=5, batch=2, dtype=np.float32)
+    single = {**p, "u": u}
+    double = {n: a.astype(np.result_type(a, np.float64)) for n, a in single.items()}
+    G, sizes = conditioned(graded(made, "reference", labels), double)
+    ratios = within(graded(made, "gpu", labels)(single), G, sizes, u32)
+    assert max(ratios.values()) <= ROOM, ratios
+
+
 def test_the_tolerance_of_gradients_sees_half_precision_in_one_operator():
     made = model(NAMED_LAYERS["s5"], depth=1)
     _, p, u, labels, _ = drawn(0, made, l=5, batch=2, dtype=np.float32)

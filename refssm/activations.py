@@ -13,8 +13,8 @@ _ROOT_HALF, _ROOT_2_PI = np.sqrt(0.5), np.sqrt(2 * np.pi)
 
 
 def _as(x, number):
-    """A constant in the precision of x."""
-    return np.asarray(number, np.finfo(x.dtype).dtype)
+    """A constant in the precision of x, without axes: CuPy takes it beside its arrays."""
+    return np.finfo(x.dtype).dtype.type(number)
 
 
 def erf(x):

@@ -14,7 +14,7 @@ def overridable(function: Callable[P, R]) -> Callable[P, R]:
     """`function`; but if an argument has its own `__array_function__`, that rule runs instead.
 
     The judge's tracked arrays supply error bounds this way. Bounds of each single operation would
-    be far too large there.
+    be far too large there. CuPy's arrays have no rule for our functions (NotImplemented).
     """
 
     @wraps(function)
@@ -22,7 +22,9 @@ def overridable(function: Callable[P, R]) -> Callable[P, R]:
         for x in (*args, *keywords.values()):
             own_rule = getattr(x, "__array_function__", None)
             if own_rule is not None and not isinstance(x, np.ndarray):
-                return own_rule(unless_overridden, (type(x),), args, keywords)
+                found = own_rule(unless_overridden, (type(x),), args, keywords)
+                if found is not NotImplemented:
+                    return found
         return function(*args, **keywords)
 
     return unless_overridden

@@ -1,5 +1,6 @@
 """`refssm train`: train a model of one kind of layer on a task, without autodiff."""
 
+import os
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
@@ -11,7 +12,7 @@ import typer
 TaskName = Annotated[str, typer.Argument(help="The task, such as digits or copying.")]
 LayerName = Annotated[str, typer.Option("--layer", help="The kind of layer, such as s5 or s4d.")]
 Steps = Annotated[int, typer.Option(min=1, help="Steps of the optimizer.")]
-Role = Annotated[str, typer.Option("--ops", help="Operators: reference or jit.")]
+Role = Annotated[str, typer.Option("--ops", help="Operators: reference, jit, or gpu.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of parameters, batches and dropout.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Train with so many seeds, from --seed on.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes that share the seeds.")]
@@ -103,9 +104,13 @@ def _check_possible(workers: int, dask: str | None, ops: str) -> None:
         raise UsageError("train needs safetensors: pip install safetensors scikit-learn")
     if workers > 1 and dask is not None:
         raise UsageError("--workers and --dask: both say where to train; leave one out")
-    if ops == "gpu":
-        missing = "what layers do between operators is NumPy code, and runs on no card yet"
-        raise UsageError(f"--ops gpu: {missing}; wanted reference or jit")
+    if ops == "gpu" and os.environ.get("REFSSM_GPU") != "host":
+        from refssm_gpu._launching.missing import NoCard, require_card
+
+        try:
+            require_card("--ops gpu")
+        except NoCard as lack:
+            raise UsageError(str(lack)) from None
 
 
 def sizes(asked, option="--size") -> dict[str, int]:

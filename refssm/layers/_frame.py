@@ -46,8 +46,12 @@ FUNCTIONS = {
     "activations": ("gelu", "silu", "gate", "glu"),
     "norms": ("layer_norm", "rms_norm", "batch_norm"),
 }
-MIRRORED = {"jit": {"activations": ("gelu", "silu", "gate", "glu"), "norms": ("layer_norm",)}}
+MIRRORED = {
+    "jit": {"activations": ("gelu", "silu", "gate", "glu"), "norms": ("layer_norm",)},
+    "gpu": {"activations": ("gelu",)},
+}
 CORES = {"jit": "_compiling.threads"}  # roles on cores, and the module with `each_on_one_core`
+CARDS = {"gpu": "_launching.places"}  # roles on cards, and the module with `placed` and `fetched`
 
 
 def _with_vjp(names) -> list[str]:
@@ -202,10 +206,10 @@ class Layer:
             dtypes.append(x.dtype)
         wide = np.result_type(*dtypes)
         types = {"real": np.finfo(wide).dtype, "complex": wide}
-        return tuple(
-            np.zeros((*batch, *(size[letter] for letter in letters.split())), types[domain.kind])
-            for letters, domain in self.states.values()
-        )
+        shapes = [(*batch, *(size[s] for s in text.split())) for text, _ in self.states.values()]
+        kinds = [types[domain.kind] for _, domain in self.states.values()]
+        beside = next(iter(p.arrays().values()))  # in whose library the states are
+        return tuple(np.zeros(*given, like=beside) for given in zip(shapes, kinds, strict=True))
 
     def step(self, ops: Ops, p, u: np.ndarray, *rest: Any) -> tuple[np.ndarray, State]:
         """One input (…, h) and a state: the output and the next state. Inputs beside u, one number
@@ -219,7 +223,8 @@ class Layer:
 def operators(role: str) -> SimpleNamespace:
     """Every operator of the catalog in this role, with its VJP, and activations and norms; the
     reference where the operator's declaration, or MIRRORED, says that the role lacks it. If the
-    role works on cores, also `each_on_one_core(function, items)`."""
+    role works on cores, also `each_on_one_core(function, items)`; if it works on a card, also
+    `placed(x)` and `fetched(x)`, which bring an array there and back."""
     space = {name: getattr(refssm, name) for name in BETWEEN}
     for op in OPERATORS:
         place = "reference" if role in op.lacks else role
@@ -232,6 +237,9 @@ def operators(role: str) -> SimpleNamespace:
     if role in CORES:
         cores = import_module(f"{PACKAGES[role]}.{CORES[role]}")
         space["each_on_one_core"] = cores.each_on_one_core
+    if role in CARDS:
+        places = import_module(f"{PACKAGES[role]}.{CARDS[role]}")
+        space |= {"placed": places.placed, "fetched": places.fetched}
     return SimpleNamespace(**space)
 
 

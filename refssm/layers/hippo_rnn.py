@@ -50,7 +50,8 @@ def init(rng, *, h, d=64, n=32, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) ->
 def _memory(p):
     """A and B of LegT over a window of 1, and dt."""
     A, B = hippo_legt(n=len(p.W_c))
-    return A.astype(p.W_c.dtype), B[:, None].astype(p.W_c.dtype), np.exp(p.log_dt)
+    A, B = (np.asarray(x, p.W_c.dtype, like=p.W_c) for x in (A, B[:, None]))
+    return A, B, np.exp(p.log_dt)
 
 
 def _states(p, u, before, A_bar, B_bar):

@@ -98,7 +98,7 @@ class Model:
         which are 1 if there are none."""
         if not self.layer.beside:
             return ()
-        return (np.ones(x.shape[:-1], x.dtype) if gaps is None else gaps,)
+        return (np.ones(x.shape[:-1], x.dtype, like=x) if gaps is None else gaps,)
 
     def forward(
         self, ops: Ops, p: Arrays, u: np.ndarray, averages: Arrays = NONE, gaps=None

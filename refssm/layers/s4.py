@@ -83,7 +83,9 @@ def prepared(ops, p, l):
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     w, P, Q, B, C, dt = _system(p)
-    A = w[..., None] * np.eye(w.shape[-1], dtype=w.real.dtype) - P @ Q.conj().swapaxes(-1, -2)
+    A = w[..., None] * np.eye(w.shape[-1], dtype=w.real.dtype, like=w) - P @ Q.conj().swapaxes(
+        -1, -2
+    )
     A_bar, B_bar = ops.discretize_bilinear(A, B[..., None], dt)
     ut = bank.turned(u)
     x = ops.dense_scan_from(A_bar, ut[..., None] * B_bar[..., None, :, 0], state[0])

@@ -5,8 +5,8 @@ has all that the next step depends on; a checkpoint holds it whole.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from refssm.training.losses import LOSSES, Loss
 from refssm.training.optimizer import GROUPS, AdamW, clipped, cosine, norm
 from refssm.training.tasks import Examples, Task
 
-Arrays = dict[str, np.ndarray]
+Arrays = dict[str, np.ndarray]  # with `ops` of a card, arrays of that card
 
 
 class Diverged(ArithmeticError):
@@ -78,12 +78,21 @@ class Trainer:
         object.__setattr__(self, "alike", frozenset(self.model.alike()))
         object.__setattr__(self, "fixed", fixed)
 
+    def placed(self, x: Any) -> Any:
+        """An array, or none, where the operators compute."""
+        return x if x is None else getattr(self.ops, "placed", np.asarray)(x)
+
+    def fetched(self, x: Any) -> np.ndarray:
+        """An array in the processor's memory."""
+        return getattr(self.ops, "fetched", np.asarray)(x)
+
     def start(self) -> TrainingState:
         """The state before the first step."""
         rng = np.random.default_rng(self.plan.seed)
-        parameters = self.model.init(rng)
+        parameters = {name: self.placed(p) for name, p in self.model.init(rng).items()}
         moments = self.optimizer.start(parameters)
-        return TrainingState(0, parameters, moments, self.model.averages(), rng.bit_generator.state)
+        averages = {name: self.placed(a) for name, a in self.model.averages().items()}
+        return TrainingState(0, parameters, moments, averages, rng.bit_generator.state)
 
     def step(self, state: TrainingState) -> tuple[TrainingState, dict[str, float]]:
         """The state after one step; its loss, its figure (accuracy, or error), norm of the
@@ -92,6 +101,7 @@ class Trainer:
         given = self.task.batch(rng, self.plan.batch)
         u = state.parameters["encoder.table"] if self.model.symbols else given.signals
         masks = self.model.masks(rng, (*self.model.times(given.signals), self.model.h), u.dtype)
+        masks = masks and [self.placed(mask) for mask in masks]
         with np.errstate(all="ignore"):  # what is not finite ends the run, with a sentence
             loss, figure, gradients, averages = self.gradients(state, given, masks)
             gradients = {name: self._held(name, g) for name, g in gradients.items()}
@@ -112,7 +122,7 @@ class Trainer:
         if name in self.fixed:
             return np.zeros_like(g)
         if name in self.alike:
-            return np.full_like(g, g.sum() / g.dtype.type(math.sqrt(g.size)))
+            return np.zeros_like(g) + g.sum() / g.dtype.type(math.sqrt(g.size))
         return g
 
     @property
@@ -129,12 +139,12 @@ class Trainer:
         for piece in np.array_split(np.arange(len(given.labels)), self.plan.pieces):
             its = given.rows(piece)
             y, grads, seen = shares.gradients(
-                self.model, self.ops, state.parameters, its.signals,
+                self.model, self.ops, state.parameters, self.placed(its.signals),
                 lambda y, rows, its=its: self._cotangent(y, its.rows(rows), count),
-                masks and [mask[piece] for mask in masks],
-                its.gaps,
+                masks and [mask[piece[0] : piece[-1] + 1] for mask in masks],
+                self.placed(its.gaps),
             )  # fmt: skip
-            wanted = its.labels, its.weights
+            y, wanted = self.fetched(y), (its.labels, its.weights)
             loss += self.loss.value(y, *wanted) * self.loss.count(*wanted) / count
             figure += self.loss.total(y, *wanted)
             averages = averaged(averages, seen)
@@ -142,16 +152,17 @@ class Trainer:
         return loss, self.loss.of_total(figure, given.labels, given.weights), total, averages
 
     def _cotangent(self, y, its: Examples, count):
-        return self.loss.gradient(y, its.labels, count, its.weights)
+        """The loss is computed by the processor: outputs are few."""
+        return self.placed(self.loss.gradient(self.fetched(y), its.labels, count, its.weights))
 
     def test(self, state: TrainingState) -> dict[str, float]:
         """Loss and figure on the test set; Diverged if they are not finite."""
         given = self.task.test
         wanted = given.labels, given.weights
         with np.errstate(all="ignore"):
-            y = self.model.forward(
-                self.ops, state.parameters, given.signals, state.averages, given.gaps
-            )
+            signals, gaps = self.placed(given.signals), self.placed(given.gaps)
+            y = self.model.forward(self.ops, state.parameters, signals, state.averages, gaps)
+            y = self.fetched(y)
             loss = self.loss.value(y, *wanted)
         if not math.isfinite(loss):
             raise Diverged(f"step {state.step}: the loss on the test set is {loss}")
@@ -164,6 +175,13 @@ def _not_finite(step: int, loss: float, gradients: Arrays) -> str:
     bad = next((n for n, g in gradients.items() if not np.isfinite(g).all()), None)
     what = f"the gradient of `{bad}` is not finite" if bad else f"the loss is {loss}"
     return f"step {step}: {what}"
+
+
+def moved(state: TrainingState, function: Callable) -> TrainingState:
+    """The state with `function` of each array."""
+    kinds = ("parameters", "moments", "averages")
+    arrays = {kind: {n: function(a) for n, a in getattr(state, kind).items()} for kind in kinds}
+    return replace(state, **arrays)
 
 
 def arrays_of(state: TrainingState) -> Arrays:

@@ -72,7 +72,7 @@ class AdamW:
 
 def _reals(x: np.ndarray) -> np.ndarray:
     """Real and imaginary parts as a vector of real numbers."""
-    flat = np.ascontiguousarray(x).reshape(-1)
+    flat = x.ravel()  # in one piece, also on a card
     return flat.view(np.finfo(flat.dtype).dtype)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from refssm.training import checkpoint
 from refssm.training.checkpoint import CheckpointError
-from refssm.training.loop import arrays_of, state_of
+from refssm.training.loop import arrays_of, moved, state_of
 from refssm.training.optimizer import cosine
 from refssm.training.setup import Setup
 
@@ -69,7 +69,7 @@ class Run:
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             told = f"{type(error).__name__}: {error}"
             raise CheckpointError(f"{self.checkpoint}: not a checkpoint: {told}") from None
-        self.state = state
+        self.state = moved(state, self.trainer.placed)
         self.earlier = [*earlier, [state.step, before]] if before else earlier
         self._tidy()
         lines = "".join(json.dumps(line) + "\n" for line in self.lines())
@@ -149,7 +149,8 @@ class Run:
         }
         if self.earlier:
             facts["earlier"] = self.earlier
-        checkpoint.write(self.checkpoint, arrays_of(self.state), facts)
+        stored = moved(self.state, self.trainer.fetched)
+        checkpoint.write(self.checkpoint, arrays_of(stored), facts)
 
 
 def trained(setup: Setup, folder: Path, resume: bool = False, every: int = 100) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from refssm.training.loop import Plan, Trainer
 from refssm.training.tasks import TASKS, Task, TrainingError
 from refssm.training.tasks.catalog import sizes_of
 
-ROLES = ("reference", "jit")
+ROLES = ("reference", "jit", "gpu")
 ADDED = (
     "read",
     "task_sizes",

@@ -147,7 +147,7 @@ REFUSED = {
     ),
     "norm": (("train", "waves", "--norm", "group"), "'group'; wanted one of layer, rms, batch"),
     "ops": (("train", "waves", "--ops", "tpu"), "'tpu'; wanted one of reference, jit"),
-    "gpu": (("train", "waves", "--ops", "gpu"), "what layers do between operators is NumPy code"),
+    "gpu": (("train", "waves", "--ops", "gpu"), "--ops gpu runs on a CUDA GPU, and"),
     "size": (
         ("train", "waves", "--size", "m=3"),
         "unknown size of s5 'm'; wanted one of n, blocks",

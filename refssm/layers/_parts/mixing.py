@@ -92,4 +92,4 @@ READINGS = {
 def dropout_mask(rng, shape, rate, dtype):
     """0 with probability `rate`, else 1/(1 − rate): the product with it keeps the mean."""
     kept = rng.random(shape, np.float32) >= rate
-    return kept.astype(dtype) / np.asarray(1 - rate, dtype)
+    return kept.astype(dtype) / np.dtype(dtype).type(1 - rate)

@@ -59,7 +59,7 @@ def init(rng, *, h, heads=4, n=16, p=16, t=4) -> GatedDeltaNet:
 def _streams(p):
     """Maps, taps and biases, which are 0, of queries, keys and values."""
     taps = (p.W_q, p.k_q), (p.W_k, p.k_k), (p.W_v, p.k_v)
-    return tuple((W, k, np.zeros(k.shape[:-1], k.dtype)) for W, k in taps)
+    return tuple((W, k, np.zeros(k.shape[:-1], k.dtype, like=k)) for W, k in taps)
 
 
 def _of_heads(u, W):

@@ -47,7 +47,7 @@ def features_vjp(dy, x):
 def _parts(p, u):
     """q, k, and v with a last value of 1; and decays of e^0."""
     q, k, v = (headed(u, W) for W in (p.W_q, p.W_k, p.W_v))
-    one = np.ones((*v.shape[:-1], 1), v.dtype)
+    one = np.ones((*v.shape[:-1], 1), v.dtype, like=v)
     return q, k, np.concatenate([v, one], axis=-1), np.zeros_like(one[..., 0])
 
 

@@ -85,8 +85,9 @@ def retained(ops, q, k, v, log_a, theta):
 
 def _arguments(q, k, v, log_a, theta):
     """Those of `ssd_recurrent`; and the turns of 0 … l steps."""
-    turns = _turns(v.shape[-2], theta, v.dtype)
-    steps = np.broadcast_to(log_a[:, None], (len(log_a), v.shape[-2])).astype(v.dtype)
+    turns = np.asarray(_turns(v.shape[-2], theta, v.dtype), like=v)
+    steps = np.broadcast_to(log_a[:, None], (len(log_a), v.shape[-2]))
+    steps = np.asarray(steps, v.dtype, like=v)
     return (v, steps, _parts(k * turns[1:]), _parts(q * turns[1:])), turns
 
 
@@ -104,7 +105,8 @@ def _scale(p):
 
 def _constants(y):
     """Scale and shift of a norm without weights."""
-    return np.ones(y.shape[-1], y.dtype), np.zeros(y.shape[-1], y.dtype)
+    n = y.shape[-1]
+    return np.ones(n, y.dtype, like=y), np.zeros(n, y.dtype, like=y)
 
 
 def run(ops, p, u):
