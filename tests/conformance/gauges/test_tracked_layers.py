@@ -52,6 +52,16 @@ def test_a_sigmoid_may_be_zero_where_the_exponential_overflows():
     assert (U * y.errors[1] < 0.01 * y.value[1]).all()  # and only there
 
 
+def test_constants_made_like_a_tracked_array_are_exact():
+    x = Tracked(np.ones((2, 3)))
+    made = [np.zeros((2, 3), like=x), np.ones(3, like=x), np.eye(3, like=x)]
+    made.append(np.asarray([1.0, 2.0, 3.0], like=x))
+    for constant in made:
+        assert type(constant) is np.ndarray
+        assert not (x + constant - constant).errors[..., 0].max() > 2 * 4  # two sums, of at most 4
+    assert np.asarray([1.0], np.float32, like=x).dtype == np.float32
+
+
 def random(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape)
 
