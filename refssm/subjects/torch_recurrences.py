@@ -8,7 +8,7 @@ is padded by steps that keep the state.
 
 import torch
 from torch.linalg import solve_triangular
-from torch.nn.functional import pad, silu, softplus
+from torch.nn.functional import logsigmoid, pad, silu
 
 from refssm.subjects.torch_scans import DECLARED, LONGEST
 from refssm.testing import implements
@@ -79,7 +79,10 @@ def _scores(rows, k, log_g):
     if log_g.shape[-1] == 1:
         decays = _decays(log_g)[..., 0]
         return [each_head(x @ k.mT, heads) * decays for x in rows]
-    return keyed_scores([each_head(x, heads) for x in rows], each_head(k, heads), log_g)
+    q, given = k.shape[1], [*(each_head(x, heads) for x in (*rows, k)), log_g]
+    whole = 1 << (q - 1).bit_length()  # steps that are halved again and again
+    *rows, k, log_g = (pad(a, (0, 0, 0, whole - q)) for a in given)
+    return [scores[:, :q, :q] for scores in keyed_scores(rows, k, log_g)]
 
 
 def _chunk(S, q, k, v, log_g, *beta):
@@ -110,8 +113,6 @@ def _attention(q, k, v, log_g, *beta, chunk):
     (b, g, h, l, p), n = v.shape, k.shape[-1]
     if not v.numel():
         return v.to(kind)
-    if log_g.shape[-1] > 1:
-        chunk = 1 << (chunk - 1).bit_length()  # it is halved again and again
     given = [pieces(a.to(kind), b * g, chunk) for a in (q, k)]
     given += [pieces(a.to(kind), b * g * h, chunk) for a in (v, log_g, *beta)]
     S, y = torch.zeros(b * g * h, n, p, dtype=kind, device=v.device), []
@@ -199,8 +200,9 @@ AROUND = "g h, b g l n, b g l n, g h, b g h l p, g h"
 
 
 def _steps(dt, dt_bias, dt_min, dt_max):
-    """Softplus, within its limits."""
-    return softplus(dt + dt_bias).clamp(dt_min, dt_max)
+    """Softplus, within its limits. PyTorch's own is linear above 20, where e^−20 is 2e-9: too much
+    in double precision."""
+    return (-logsigmoid(-(dt + dt_bias))).clamp(dt_min, dt_max)
 
 
 def _ssd_chunk(S, x, log_a, B, C):

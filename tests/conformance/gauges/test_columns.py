@@ -256,3 +256,24 @@ def test_a_delta_rule_inside_a_layer_is_bounded_by_the_columns_of_its_state():
         assert (k1 >= k0).all()
         assert (rough.errors[..., 1] >= k1).all()
         assert (rough.errors[..., 1] > k1).any()
+
+
+@pytest.mark.parametrize(
+    "name", ["delta_rule", "gated_delta_rule", "kimi_delta_rule", "delta_dplr"]
+)
+def test_a_chunk_may_round_its_sums_where_the_first_step_takes_away_all_of_the_state(name):
+    """With n = 1 and β k² = 1 no step leaves anything of the state: dS0 is 0, and so is what its
+    columns lose. A chunk subtracts two sums of its outputs' cotangents after it has added them."""
+    op, rng = operator_named(f"{name}_chunked_stateful"), np.random.default_rng(0)
+    l = 33
+    one, gates = np.ones((l, 1)), {"delta_rule": [], "gated_delta_rule": [np.zeros(l)]}
+    middle = [
+        *gates.get(name, [np.zeros((l, 1))]),
+        *([-one, one] if "dplr" in name else [one[:, 0]]),
+    ]
+    dy, q = rng.standard_normal((2, l, 1))
+    given = [dy, np.zeros((1, 1)), q, one, one, *middle, np.ones((1, 1))]
+    gauge = bounds(op, given, {"chunk": 5}, op.bare_vjp, unit=2.0**-53, floor=1e-300)[-1]
+    sums = np.cumsum((q * dy)[::-1])
+    assert gauge.value == 0
+    assert np.abs(sums).max() / 4 <= gauge.k0 <= 64 * np.abs(sums).max()

@@ -187,7 +187,7 @@ class ByLowRankStates:
             _difference(of_gates),
             _difference([(S * w[..., None, :]).sum(-1) for S in before]),
             _difference([(x * z[..., None, :]).sum(-1) for x in G]),
-            (decay * _difference(G) + outer(a_kept, w))[..., 0, :, :],
+            _before_all(decay, a_kept, w, G),
         )
         return unbroadcast_each(found, (*arguments, start if S0 is None else S0))
 
@@ -222,6 +222,17 @@ def _parts(found):
 def _difference(parts):
     """What was written less what was taken away, or the one part there is."""
     return parts[0] - parts[1] if parts[1:] else parts[0]
+
+
+def _before_all(decay, a, w, G):
+    """The cotangent before the first step. Two sums take its terms in and are subtracted after
+    them, as by a chunk: where the first step takes all away, what is left is their roundings."""
+    decay, added = decay[..., 0, :, :], outer(a[..., 0, :], w[..., 0, :])
+    first = [decay * x[..., 0, :, :] for x in G]
+    if not G[1:]:
+        return first[0] + added
+    above, below = (x + y for x, y in zip(first, _sides(added), strict=True))
+    return above - farther(above, below)
 
 
 def _moved(S, start, resets):

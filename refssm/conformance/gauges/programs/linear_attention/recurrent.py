@@ -19,7 +19,9 @@ from refssm.conformance.gauges.programs.linear_attention.states import (
     StateRun,
     apart,
     by_steps,
+    cotangents_apart,
     doubled,
+    farther,
     in_blocks,
     in_chunks,
     outer,
@@ -74,12 +76,14 @@ class ByAllStates:
         axes = -1 if self.keyed else (-1, -2)
         of_parts = [_difference([(x * d).sum(axes) for x in Z]) for d in dZ]
         found = {"q": dq, "k": dk, "v": dv, "log_g": _difference(of_parts), "beta": (r * w).sum(-1)}
-        dS0 = decay[..., 0, :, :] * (whole_H - taken)[..., 0, :, :]
+        dS0 = decay[..., 0, :, :] * _apart_to_the_start([x[..., 0, :, :] for x in dZ])
         gradients = (*(found[name] for name in self.names), dS0)
         return unbroadcast_each(gradients, (*arguments, start if S0 is None else S0))
 
     def _cotangents(self, q, k, g, beta, dy, dS, statics):
         """H_t = diag(e^{g_{t+1}}) D_{t+1} + q_t dy_tᵀ, from the scan of D in reverse time."""
+        if self.scan is apart:
+            return cotangents_apart(StateRun(k, beta, g, q, dy), dS, **statics)
         later = np.concatenate([g[..., 1:, :], np.zeros_like(g[..., :1, :])], axis=-2)
         b = q - beta * k * (k * q).sum(-1, keepdims=True)
         turned = (np.flip(x, axis=-2) for x in (k, beta, later, b, dy))
@@ -116,6 +120,12 @@ def _parts(found):
 def _difference(parts):
     """What was written less what was taken away, or the one part there is."""
     return parts[0] - parts[1] if parts[1:] else parts[0]
+
+
+def _apart_to_the_start(parts):
+    """The cotangent before the first step. Two sums are subtracted after it, as by a chunk: where
+    the first step takes away all of the state, what is left is their roundings."""
+    return parts[0] - farther(*parts) if parts[1:] else parts[0]
 
 
 def _moved(parts, end, *, later):

@@ -79,6 +79,25 @@ def apart(run: StateRun, X, *, chunk=0):
     return written, farther(written, taken)
 
 
+def cotangents_apart(run: StateRun, X, *, chunk=0):
+    """The same for the cotangents of the states, in reverse time: sums of what outputs bring, b cᵀ,
+    and of what the steps take away. So a chunk adds, also where a step leaves nothing of it."""
+    written, taken, found = X, np.zeros_like(X), []
+    decays, driven = np.exp(run.g)[..., None], outer(run.b, run.c)
+    steps = run.k.shape[-2]
+    for t in reversed(range(steps)):
+        k = run.k[..., t, :]
+        if t + 1 < steps and (steps - 1 - t) % max(chunk, LONG) == 0:
+            written = written - taken
+            taken = np.zeros_like(written)
+        written = written + driven[..., t, :, :]
+        found.append((written, taken))
+        away = outer(k, run.beta[..., t, :] * recalled(written - taken, k))
+        written, taken = (decays[..., t, :, :] * x for x in (written, taken + away))
+    written, taken = (np.stack(parts[::-1], axis=-3) for parts in zip(*found, strict=True))
+    return [written, farther(written, taken)]
+
+
 def farther(x, y):
     """y with an error of a rounding, up or down, where it is farther from x."""
     up, down = NEXT * y, y / NEXT
