@@ -7,7 +7,6 @@ import pytest
 from safetensors.numpy import save_file
 
 import refssm
-from refssm.layers import mamba
 from refssm.layers.reading import from_safetensors
 from refssm.norms import rms_norm, rms_norm_vjp
 
@@ -131,6 +130,66 @@ def test_another_model_is_refused_by_the_name_of_what_differs(tmp_path, change, 
         from_safetensors(written(tmp_path, made))
 
 
+G, P = 4, 2
+
+
+def tensors_of_mamba2():
+    """A model of one block with G heads of P numbers."""
+    rng, c = np.random.default_rng(0), E + 2 * N
+    inside = {
+        "norm.weight": (H,), "mixer.in_proj.weight": (E + c + G, H), "mixer.dt_bias": (G,),
+        "mixer.conv1d.weight": (c, 1, T), "mixer.conv1d.bias": (c,), "mixer.A_log": (G,),
+        "mixer.D": (G,), "mixer.norm.weight": (E,), "mixer.out_proj.weight": (H, E),
+    }  # fmt: skip
+    shapes = {f"backbone.layers.0.{k}": s for k, s in inside.items()}
+    shapes |= {"backbone.embeddings.weight": (V, H), "backbone.norm_f.weight": (H,)}
+    return {k: rng.standard_normal(s).astype(np.float32) for k, s in shapes.items()}
+
+
+def test_a_block_of_mamba2_is_parted_into_gate_signal_b_c_and_steps(tmp_path):
+    made = tensors_of_mamba2()
+    model = from_safetensors(written(tmp_path, made))
+    (_, p), under = (
+        model.blocks[0],
+        {k.removeprefix("backbone.layers.0."): v for k, v in made.items()},
+    )
+    W = under["mixer.in_proj.weight"]
+    assert model.layer.name == "mamba2"
+    assert np.array_equal(p.W_z[1], W[P : 2 * P].T)
+    assert np.array_equal(p.W_x[1], W[E + P : E + 2 * P].T)
+    assert np.array_equal(p.W_B, W[2 * E : 2 * E + N].T)
+    assert np.array_equal(p.W_C, W[2 * E + N : 2 * E + 2 * N].T)
+    assert np.array_equal(p.W_dt, W[-G:].T)
+    taps = under["mixer.conv1d.weight"][:, 0, ::-1]
+    assert np.array_equal(p.k_x.reshape(E, T), taps[:E])
+    assert np.array_equal(p.k_C, taps[-N:])
+    assert np.array_equal(p.W_out[1], under["mixer.out_proj.weight"].T[P : 2 * P])
+    tokens = np.array([[3, 1, 4, 1, 5]])
+    whole = model.forward(refssm, tokens)
+    first, states = model.stateful(refssm, tokens[:, :2], model.rest((1,)))
+    rest, _ = model.stateful(refssm, tokens[:, 2:], states)
+    error = np.abs(np.concatenate([first, rest], axis=1) - whole)
+    assert error.max() <= 3 * E * 2.0**-24 * np.abs(whole).max()
+
+
+def test_a_config_beside_the_file_that_says_otherwise_is_refused(tmp_path):
+    path = written(tmp_path, tensors_of_mamba2())
+    refused = {"n_groups": (2, "2, wanted 1"), "layer_norm_epsilon": (1e-6, "1e-06, wanted 1e-05")}
+    for name, (value, said) in refused.items():
+        (tmp_path / "config.json").write_text(json.dumps({name: value}), encoding="utf-8")
+        with pytest.raises(ValueError, match=f"`{name}` is {said}"):
+            from_safetensors(path)
+    (tmp_path / "config.json").write_text("{", encoding="utf-8")
+    assert from_safetensors(path).blocks
+
+
+def test_tensors_of_both_layers_in_one_block_are_refused(tmp_path):
+    made = tensors_of_mamba2()
+    made["backbone.layers.0.mixer.dt_proj.bias"] = np.zeros(E, np.float32)
+    with pytest.raises(ValueError, match=r"`mixer\.dt_proj\.bias` has no place in mamba2"):
+        from_safetensors(written(tmp_path, made))
+
+
 def test_a_file_that_is_none_is_refused_in_one_sentence(tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(b"\x80\x04not tensors")
@@ -145,13 +204,13 @@ def gradients(model, dy, tokens):
     x, before = model.embedding[tokens], []
     for scale, p in model.blocks:
         before.append(x)
-        x = x + mamba.forward(refssm, p, rms_norm(x, scale))
+        x = x + model.layer.forward(refssm, p, rms_norm(x, scale))
     last = rms_norm(x, model.scale)
     size = np.abs((last.reshape(-1, H).T @ dy.reshape(-1, V)) * model.head).sum()
     dx, dscale = rms_norm_vjp(dy @ model.head.T, x, model.scale)
     size += np.abs(dscale * model.scale).sum()
     for x, (scale, p) in zip(reversed(before), reversed(model.blocks), strict=True):
-        of_p, inner = mamba.vjp(refssm, dx, p, rms_norm(x, scale))
+        of_p, inner = model.layer.vjp(refssm, dx, p, rms_norm(x, scale))
         pairs = zip(of_p.arrays().values(), p.arrays().values(), strict=True)
         size += sum(np.abs(g * a).sum() for g, a in pairs)
         through, dscale = rms_norm_vjp(inner, x, scale)
@@ -159,8 +218,12 @@ def gradients(model, dy, tokens):
     return size + np.abs(dx * model.embedding[tokens]).sum()
 
 
+SECOND = {"num_heads": 4, "head_dim": 2, "n_groups": 1}
+
+
 @pytest.mark.long
-def test_the_logits_of_a_random_model_of_transformers_agree(tmp_path):
+@pytest.mark.parametrize(("name", "more"), [("Mamba", {}), ("Mamba2", SECOND)])
+def test_the_logits_of_a_random_model_of_transformers_agree(tmp_path, name, more):
     """Theirs in single precision against ours in double, for a random functional of the logits.
 
     A program of N roundings one after another is off by N u S, S = Σ|dy y| + Σ|x ∂φ/∂x|.
@@ -168,16 +231,20 @@ def test_the_logits_of_a_random_model_of_transformers_agree(tmp_path):
     torch = pytest.importorskip("torch", reason=SUBJECTS)
     transformers = pytest.importorskip("transformers", reason=SUBJECTS)
     torch.manual_seed(0)
-    config = transformers.MambaConfig(
-        vocab_size=V, hidden_size=H, state_size=N, num_hidden_layers=2, expand=2, conv_kernel=T
-    )
-    theirs = transformers.MambaForCausalLM(config).eval()
+    usual = {"vocab_size": V, "hidden_size": H, "state_size": N, "num_hidden_layers": 2}
+    usual |= {"expand": 2, "conv_kernel": T}
+    config = getattr(transformers, f"{name}Config")(**usual, **more)
+    theirs = getattr(transformers, f"{name}ForCausalLM")(config).eval()
+    with torch.no_grad():
+        for p in theirs.parameters():
+            p.add_(0.1 * torch.randn_like(p))
     theirs.save_pretrained(tmp_path)
     tokens = np.random.default_rng(0).integers(0, V, (2, 9))
     with torch.no_grad():
         found = theirs(torch.tensor(tokens)).logits.numpy()
     model = from_safetensors(tmp_path / "model.safetensors")
     wide = type(model)(
+        model.layer,
         model.embedding.astype(float),
         tuple((s.astype(float), p.map(lambda a: a.astype(float))) for s, p in model.blocks),
         model.scale.astype(float),
