@@ -258,6 +258,19 @@ def test_a_delta_rule_inside_a_layer_is_bounded_by_the_columns_of_its_state():
         assert (rough.errors[..., 1] > k1).any()
 
 
+def test_a_layer_may_compute_the_gradient_of_a_gate_by_a_sum_over_all_later_steps():
+    """From rest the first gate does nothing, and its gradient is 0; a program that sums the
+    gradients of sums of gates from the end has its roundings there, as transformers' Qwen3-Next."""
+    single = case(np.float32, [-0.01] * 8)
+    dy = np.ones((8, 4), np.float32)
+    with tracing(UNIT, TINY):
+        dlog_g = corrected_vjp(as_input(dy), *[as_input(a) for a in single])[3]
+    k0, k1 = np.moveaxis(dlog_g.errors, -1, 0)
+    assert dlog_g.value[0] == 0
+    assert k1[0] >= np.abs(dlog_g.value).max() > 0
+    assert k0[0] < UNIT * k1[0]
+
+
 @pytest.mark.parametrize(
     "name", ["delta_rule", "gated_delta_rule", "kimi_delta_rule", "delta_dplr"]
 )
