@@ -9,6 +9,7 @@ from refssm.domains.gates import (
     update_logits,
 )
 from refssm.domains.layers import (
+    cached_steps,
     complex_entries,
     complex_states,
     complex_weights,
@@ -27,6 +28,7 @@ from refssm.domains.layers import (
     ring_rates,
     ring_scales,
     sample_gaps,
+    score_biases,
     shifts,
     skips,
     weights_of_rows,

@@ -1,6 +1,7 @@
 """All layers by name, and the operators by which the judge judges blocks."""
 
 from refssm.layers._frame import operators_of, public_functions
+from refssm.layers.attention.attention import ATTENTION_LAYER
 from refssm.layers.attention.gated_deltanet import GATED_DELTANET_LAYER
 from refssm.layers.attention.linear_attention import LINEAR_ATTENTION_LAYER
 from refssm.layers.attention.mamba2 import MAMBA2_LAYER
@@ -22,6 +23,7 @@ LAYERS = (
     S4_LAYER, S4D_LAYER, S4D_BILINEAR_LAYER, S5_LAYER, S5_BIDIRECTIONAL_LAYER, S5_IRREGULAR_LAYER,
     MAMBA_LAYER, HOPE_LAYER, HOPE_BIDIRECTIONAL_LAYER, LRU_LAYER, RNN_LAYER, HIPPO_RNN_LAYER,
     LINEAR_ATTENTION_LAYER, RETNET_LAYER, MAMBA2_LAYER, GATED_DELTANET_LAYER,
+    ATTENTION_LAYER,
 )  # fmt: skip
 NAMED = {layer.name: layer for layer in LAYERS}
 
