@@ -30,6 +30,7 @@ import numpy as np
 import refssm
 from refssm._declaration.contract import CHAIN
 from refssm._declaration.operator import PACKAGES, Operator
+from refssm._declaration.signature import length_of
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm._numerics.elimination import solved
 from refssm._numerics.overridable import overridable
@@ -203,7 +204,7 @@ class Layer:
         wide = np.result_type(*dtypes)
         types = {"real": np.finfo(wide).dtype, "complex": wide}
         return tuple(
-            np.zeros((*batch, *(size[letter] for letter in letters.split())), types[domain.kind])
+            np.zeros((*batch, *(length_of(x, size) for x in letters.split())), types[domain.kind])
             for letters, domain in self.states.values()
         )
 

@@ -1,6 +1,7 @@
 """Planted bugs in layers: in parameters, in gradients, in states, and between the operators."""
 
 from refssm.conformance.planted.layers.attention import OF_ATTENTION
+from refssm.conformance.planted.layers.convolutions import OF_CONVOLUTIONS
 from refssm.conformance.planted.layers.deltanet import OF_DELTANET
 from refssm.conformance.planted.layers.gates import OF_DIRECTIONS, OF_GATES
 from refssm.conformance.planted.layers.parameters import OF_GRADIENTS, OF_PARAMETERS, OF_STATES
@@ -13,6 +14,7 @@ BUGS = [
     *OF_ATTENTION,
     *OF_DELTANET,
     *OF_SOFTMAX,
+    *OF_CONVOLUTIONS,
     *OF_GRADIENTS,
     *OF_STATES,
 ]
