@@ -1,4 +1,4 @@
-"""Kernels (h, t) of a fixed length: cut or continued to a signal's, and one step after the other."""
+"""Kernels (h, t) of a fixed length: cut or continued to a signal's, or step by step."""
 
 import numpy as np
 

@@ -45,7 +45,7 @@ def attended(q, k, v, bias, seen=None):
 
 
 def _mean(w, v):
-    """w v. A value that is not finite does not reach steps where its weight is 0: 0 · NaN is NaN."""
+    """w v. What is not finite does not reach steps where its weight is 0, though 0 · NaN is NaN."""
     if np.isfinite(v).all():
         return w @ v
     terms = w[..., None] * v[..., None, :, :]

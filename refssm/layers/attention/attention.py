@@ -5,8 +5,8 @@
     out = Σ_heads y W_out
 
 Each sum is over 0 ≤ i − j < t: the step itself and the t − 1 before. The bias makes the masks of
-papers: 0 is a local window, the full causal mask if t is at least the length; −(i − j) times a slope
-of the head is ALiBi [press2022alibi]. The state is a cache of the last t keys and values.
+papers: 0 is a local window, the full causal mask if t is at least the length; −(i − j) times a
+slope of the head is ALiBi [press2022alibi]. The state is a cache of the last t keys and values.
 """
 
 from dataclasses import dataclass
@@ -85,5 +85,5 @@ ATTENTION_LAYER = Layer(
     source="vaswani2017attention",  # states: the cache, and 1 where it holds a step, else 0
     states={"K": ("g t n", layer_states), "V": ("g t p", layer_states),
             "seen": ("t", cached_steps)},
-    tags=("scaled_dot_product_attention", "MultiheadAttention", "ALiBi", "sliding window attention"),
+    tags=("scaled_dot_product_attention", "MultiheadAttention", "ALiBi", "sliding window"),
 )  # fmt: skip

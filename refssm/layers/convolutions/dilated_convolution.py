@@ -21,7 +21,7 @@ DILATIONS = 1, 2, 4, 8
 
 @dataclass(frozen=True)
 class DilatedConvolution(Parameters):
-    """Parameters of `dilated_convolution`: two taps, a gate and a last map in each of four units."""
+    """Parameters of `dilated_convolution`: taps, biases and last maps of four units."""
 
     W_now: np.ndarray = parameter("4 h 2h", "uniform between ±1/√(2h)", domain=weights_of_rows)
     W_past: np.ndarray = parameter("4 h 2h", "uniform between ±1/√(2h)", domain=weights_of_rows)
