@@ -19,7 +19,7 @@ def started(h=2):
 
 def only(p, i):
     """The parameters with all units silent but i."""
-    kept = (np.arange(4) == i)[:, None, None]
+    kept = (np.arange(3) == i)[:, None, None]
     return replace(p, W_out=p.W_out * kept)
 
 
@@ -30,7 +30,7 @@ def late(u, d):
 def test_its_parameters_are_counted():
     """In each unit two taps and a bias to 2h numbers, and a map from h to h."""
     p = started(h=128)
-    assert sum(a.size for a in p.arrays().values()) == 4 * (2 * 2 * 128**2 + 2 * 128 + 128**2)
+    assert sum(a.size for a in p.arrays().values()) == 3 * (2 * 2 * 128**2 + 2 * 128 + 128**2)
 
 
 def test_one_unit_is_a_gated_convolution_of_two_taps():
@@ -52,9 +52,9 @@ def test_taps_of_one_channel_each_with_dilation_one_are_a_short_convolution():
     now, past, open_ = np.array([0.5, -1.0]), np.array([0.25, 2.0]), 40.0  # σ(40) = 1 − 4e-18
     W_now, W_past = p.W_now.copy(), p.W_past.copy()
     W_now[0], W_past[0] = (np.concatenate([np.diag(k), 0 * np.diag(k)], 1) for k in (now, past))
-    b = np.zeros((4, 4))
+    b = np.zeros((3, 4))
     b[0, 2:] = open_
-    p = DilatedConvolution(W_now, W_past, b, np.stack([np.eye(2), *np.zeros((3, 2, 2))]))
+    p = DilatedConvolution(W_now, W_past, b, np.stack([np.eye(2), *np.zeros((2, 2, 2))]))
     y = DILATED_CONVOLUTION_LAYER.forward(refssm, p, u)
     k = np.stack([now, past], axis=-1)
     filtered = refssm.short_convolution(u.T, k).T
@@ -63,20 +63,20 @@ def test_taps_of_one_channel_each_with_dilation_one_are_a_short_convolution():
     assert np.abs(activated - filtered * expit(filtered)).max() <= 16 * U * np.abs(filtered).max()
 
 
-def test_an_output_reads_sixteen_steps():
+def test_an_output_reads_eight_steps():
     """The gradient of the last output says which inputs it depends on."""
     p, u = started(), np.random.default_rng(1).standard_normal((20, 2))
     dy = np.zeros((20, 2))
     dy[-1] = 1
     _, du = DILATED_CONVOLUTION_LAYER.vjp(refssm, dy, p, u)
-    assert np.array_equal(du.any(axis=-1), np.arange(20) >= 4)
-    assert sum(DILATIONS) + 1 == 16
+    assert np.array_equal(du.any(axis=-1), np.arange(20) >= 12)
+    assert sum(DILATIONS) + 1 == 8
 
 
 def test_its_output_is_what_the_units_add():
     """Two units: the second reads u and what the first adds."""
     p, u = started(), np.random.default_rng(1).standard_normal((9, 2))
-    p = replace(p, W_out=p.W_out * (np.arange(4) < 2)[:, None, None])
+    p = replace(p, W_out=p.W_out * (np.arange(3) < 2)[:, None, None])
     first = DILATED_CONVOLUTION_LAYER.forward(refssm, only(p, 0), u)
     second = DILATED_CONVOLUTION_LAYER.forward(refssm, only(p, 1), u + first)
     y = DILATED_CONVOLUTION_LAYER.forward(refssm, p, u)
@@ -86,7 +86,7 @@ def test_its_output_is_what_the_units_add():
 def test_its_states_are_the_last_rows_that_each_unit_read():
     p, u = started(), np.random.default_rng(1).standard_normal((9, 2))
     rest = DILATED_CONVOLUTION_LAYER.rest(p)
-    assert [s.shape for s in rest] == [(1, 2), (2, 2), (4, 2), (8, 2)]
+    assert [s.shape for s in rest] == [(1, 2), (2, 2), (4, 2)]
     _, states = DILATED_CONVOLUTION_LAYER.stateful(refssm, p, u, rest)
     assert np.array_equal(states[0], u[-1:])
     first = DILATED_CONVOLUTION_LAYER.forward(refssm, only(p, 0), u)

@@ -1,10 +1,10 @@
-"""WaveNet's gated convolutions of two taps, with the dilations 1, 2, 4 and 8 [oord2016wavenet].
+"""WaveNet's gated convolutions of two taps, with the dilations 1, 2 and 4 [oord2016wavenet].
 
     a, c = x_k W_now + x_{k−d} W_past + b in unit i,   d = 2^i
     z = tanh(a) σ(c),   x ← x + z W_out,   from x = u
-    out = Σ_i z W_out, what the four units add to u
+    out = Σ_i z W_out, what the three units add to u
 
-An output reads 16 steps. The state has the last d rows that each unit read.
+An output reads 8 steps. The state has the last d rows that each unit read.
 """
 
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ from refssm.domains import layer_states, shifts, weights_of_rows
 from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts.mixing import flat, linear, linear_vjp
 
-DILATIONS = 1, 2, 4, 8
+DILATIONS = 1, 2, 4
 
 
 @dataclass(frozen=True)
 class DilatedConvolution(Parameters):
-    """Parameters of `dilated_convolution`: taps, biases and last maps of four units."""
+    """Parameters of `dilated_convolution`: taps, biases and last maps of three units."""
 
-    W_now: np.ndarray = parameter("4 h 2h", "uniform between ±1/√(2h)", domain=weights_of_rows)
-    W_past: np.ndarray = parameter("4 h 2h", "uniform between ±1/√(2h)", domain=weights_of_rows)
-    b: np.ndarray = parameter("4 2h", "uniform between ±1/√(2h)", domain=shifts)
-    W_out: np.ndarray = parameter("4 h h", "uniform between ±1/√h", domain=weights_of_rows)
+    W_now: np.ndarray = parameter("3 h 2h", "uniform between ±1/√(2h)", domain=weights_of_rows)
+    W_past: np.ndarray = parameter("3 h 2h", "uniform between ±1/√(2h)", domain=weights_of_rows)
+    b: np.ndarray = parameter("3 2h", "uniform between ±1/√(2h)", domain=shifts)
+    W_out: np.ndarray = parameter("3 h h", "uniform between ±1/√h", domain=weights_of_rows)
 
 
 def init(rng, *, h) -> DilatedConvolution:

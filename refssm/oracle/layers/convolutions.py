@@ -55,12 +55,12 @@ def _between(w, place):
 
 def dilated_convolution_layer(u, W_now, W_past, b, W_out):
     """From rest."""
-    rests = [[_zeros(len(W_out[0])) for _ in range(2**i)] for i in range(4)]
+    rests = [[_zeros(len(W_out[0])) for _ in range(2**i)] for i in range(3)]
     return dilated_convolution_layer_stateful(*[u, W_now, W_past, b, W_out, *rests])[0]
 
 
 def dilated_convolution_layer_stateful(u, W_now, W_past, b, W_out, *states):
-    """Row by row through four units: z = tanh(a) σ(c) of x_k and x_{k−d}, and x ← x + z W_out."""
+    """Row by row through three units: z = tanh(a) σ(c) of x_k and x_{k−d}, and x ← x + z W_out."""
     units, out = [list(s) for s in states], []
     for row in u:
         x = row

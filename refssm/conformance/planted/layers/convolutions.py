@@ -136,10 +136,10 @@ def _dilated(dilations=DILATIONS, past=_before, unit=_unit, follows=_residual,
 
 DILATED = planting("dilated_convolution_layer")
 DILATED.plant(
-    ("undilated", "each dilation is 1", _dilated(dilations=(1, 1, 1, 1))),
-    ("dilations_linear", "dilations 1, 2, 3, 4", _dilated(dilations=(1, 2, 3, 4))),
-    ("dilations_reversed", "dilations 8, 4, 2, 1", _dilated(dilations=DILATIONS[::-1])),
-    ("dilations_late", "dilations 2, 4, 8, 16", _dilated(dilations=(2, 4, 8, 16))),
+    ("undilated", "each dilation is 1", _dilated(dilations=(1, 1, 1))),
+    ("dilations_linear", "dilations 1, 2, 3", _dilated(dilations=(1, 2, 3))),
+    ("dilations_reversed", "dilations 4, 2, 1", _dilated(dilations=DILATIONS[::-1])),
+    ("dilations_late", "dilations 2, 4, 8", _dilated(dilations=(2, 4, 8))),
     ("circular", "the past wraps around", _dilated(past=lambda x, d: np.roll(x, d, -2))),
     ("future", "the step d later, not d before",
      _dilated(past=lambda x, d: _before(x[..., ::-1, :], d)[..., ::-1, :])),
