@@ -22,7 +22,7 @@ from refssm.layers._parts.softmax import attended, attended_vjp
 
 
 @dataclass(frozen=True)
-class Attention(Parameters):
+class SoftmaxAttention(Parameters):
     """Parameters of `attention`: `g` heads of `n` keys and `p` values, a window of `t` steps."""
 
     W_q: np.ndarray = parameter("g h n", "uniform between ±1/√h")
@@ -34,11 +34,11 @@ class Attention(Parameters):
     W_out: np.ndarray = parameter("g p h", "uniform between ±1/√(g p)")
 
 
-def init(rng, *, h, heads=4, n=16, p=16, t=64, bias="zero") -> Attention:
+def init(rng, *, h, heads=4, n=16, p=16, t=64, bias="zero") -> SoftmaxAttention:
     """New parameters in double precision; `bias` is zero or alibi, `t` the window."""
     W_q, W_k, W_v = (drawn(rng, heads, h, size) for size in (n, n, p))
     scores = initial.score_biases(bias, heads=heads, t=t)
-    return Attention(W_q, W_k, W_v, scores, drawn_back(rng, heads, p, h))
+    return SoftmaxAttention(W_q, W_k, W_v, scores, drawn_back(rng, heads, p, h))
 
 
 def _parts(p, u):
@@ -64,7 +64,7 @@ def run(ops, p, u):
         through, dW_k = headed_vjp(dk, u, p.W_k)
         du = plus(du, through)
         through, dW_q = headed_vjp(dq * _scale(p), u, p.W_q)
-        return Attention(dW_q, dW_k, dW_v, dbias, dW_out), plus(du, through)
+        return SoftmaxAttention(dW_q, dW_k, dW_v, dbias, dW_out), plus(du, through)
 
     return merged(y, p.W_out), back
 
@@ -81,7 +81,7 @@ def stateful(ops, p, u, state):
 
 
 ATTENTION_LAYER = Layer(
-    name="attention", kind=Attention, init=init, run=run, stateful=stateful,
+    name="attention", kind=SoftmaxAttention, init=init, run=run, stateful=stateful,
     source="vaswani2017attention",  # states: the cache, and 1 where it holds a step, else 0
     states={"K": ("g t n", layer_states), "V": ("g t p", layer_states),
             "seen": ("t", cached_steps)},

@@ -5,7 +5,7 @@ import numpy as np
 from refssm.conformance.planted.layers.parameters import planting
 from refssm.conformance.planted.planting import instead
 from refssm.layers._parts.heads import headed, merged
-from refssm.layers.attention.attention import Attention
+from refssm.layers.attention.attention import SoftmaxAttention
 
 
 def _transposed(x):
@@ -47,7 +47,7 @@ def _attending(scale=_root, mask=_window, masked=_outside, normal=_softmax, bias
     """Softmax attention with another scale, mask, way to apply it, normaliser, bias or keys."""
 
     def program(u, *parameters):
-        p = Attention(*parameters)
+        p = SoftmaxAttention(*parameters)
         q, k, v = (headed(u, W) for W in (p.W_q, p.W_k, p.W_v))
         away = np.subtract.outer(np.arange(u.shape[-2]), np.arange(u.shape[-2]))
         s = scores(q @ _transposed(keys(k)), biased(p.bias, away), scale(q.shape[-1]))
