@@ -329,6 +329,7 @@ def bare() -> SimpleNamespace:
 
 ABSENT = frozenset({"jit", "gpu", "enclosure"})  # a layer takes the mirrors' operators as they are
 STEPPED = frozenset({"causal", "state"})  # traits of a layer with states
+OF_PAIRS = frozenset({"matrix-product", "quadratic"})  # of its pieces, too
 PACKAGE = "refssm.layers"
 ops = cache(bare)
 
@@ -404,7 +405,7 @@ def _stateful(layer: Layer) -> Operator:
         inputs=inputs,
         outputs=("y", *states),
         batch=", ".join(batch),
-        traits=STEPPED,
+        traits=STEPPED | (layer.traits & OF_PAIRS),
         contract=CHAIN,
         citation=layer.source,
         lacks=ABSENT | {"vjp"},

@@ -4,7 +4,7 @@ import numpy as np
 
 import refssm
 from refssm.layers._parts import bank
-from refssm.layers.convolutions.long_convolution import LONG_CONVOLUTION_LAYER
+from refssm.layers.convolutions.long_convolution import LONG_CONVOLUTION_LAYER, LongConvolution
 from refssm.layers.hope import HOPE_LAYER
 
 U = 2.0**-53
@@ -65,7 +65,7 @@ def test_with_steps_of_one_hope_is_this_layer():
     p = HOPE_LAYER.init(np.random.default_rng(0), h=2, n=4)
     p = replace(p, log_dt=np.zeros(2))
     kernel = np.pad(p.markov, ((0, 0), (1, 0)))
-    own = LONG_CONVOLUTION_LAYER.kind(kernel, p.D, p.W, p.b)
+    own = LongConvolution(kernel, p.D, p.W, p.b)
     u = drawn()
     one, two = HOPE_LAYER.forward(refssm, p, u), LONG_CONVOLUTION_LAYER.forward(refssm, own, u)
     size = (1 + np.abs(u).max() * np.abs(kernel).sum()) * np.abs(p.W).sum() + np.abs(p.b).max()

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 
 import refssm
-from refssm.layers.convolutions.long_convolution import LONG_CONVOLUTION_LAYER
+from refssm.layers.convolutions.long_convolution import LONG_CONVOLUTION_LAYER, LongConvolution
 from refssm.layers.convolutions.multiscale_convolution import (
     MULTISCALE_CONVOLUTION_LAYER,
     kernel,
@@ -55,7 +55,7 @@ def test_each_kernel_starts_with_length_one_and_decay_one_half():
 
 def test_it_is_the_long_convolution_with_its_kernel():
     p, u = started(), np.random.default_rng(1).standard_normal((2, 40, 2))
-    free = LONG_CONVOLUTION_LAYER.kind(kernel(p), p.D, p.W, p.b)
+    free = LongConvolution(kernel(p), p.D, p.W, p.b)
     y = MULTISCALE_CONVOLUTION_LAYER.forward(refssm, p, u)
     assert np.array_equal(y, LONG_CONVOLUTION_LAYER.forward(refssm, free, u))
 

@@ -85,5 +85,6 @@ ATTENTION_LAYER = Layer(
     source="vaswani2017attention",  # states: the cache, and 1 where it holds a step, else 0
     states={"K": ("g t n", layer_states), "V": ("g t p", layer_states),
             "seen": ("t", cached_steps)},
+    traits=frozenset({"matrix-product", "quadratic"}),
     tags=("scaled_dot_product_attention", "MultiheadAttention", "ALiBi", "sliding window"),
 )  # fmt: skip

@@ -48,7 +48,7 @@ def _multiscale(near, far, log_rate):
 def _between(w, place):
     """The broken line through w_0, w_1, … at a place, constant beyond its ends."""
     place = min(max(place, mp.mpf(0)), mp.mpf(len(w) - 1))
-    left = int(mp.floor(place))
+    left = max(j for j in range(len(w)) if j <= place)
     right = min(left + 1, len(w) - 1)
     return w[left] + (place - left) * (w[right] - w[left])
 
