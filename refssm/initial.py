@@ -22,6 +22,7 @@ from refssm.hippo import (
 from refssm.nplr import block_diagonal, nplr_fourier, nplr_lagt, nplr_legs, nplr_legt
 
 DT_MIN, DT_MAX = 1e-3, 1e-1  # published code of S4D, S5 and Mamba: dt_min, dt_max
+DT_RECURRENT = 1e-2  # chosen: the middle of DT_MIN and DT_MAX in logarithms
 DT_FLOOR = 1e-4  # published code of Mamba: dt_init_floor
 HEAD_MIN, HEAD_MAX = 1.0, 16.0  # published code of Mamba-2: A_init_range
 GATE_MIN, GATE_MAX = 0.9, 0.999  # RG-LRU: the range of a^c, the decay where the gate is open
@@ -98,6 +99,14 @@ def stepped(A, B, dt):
     """Ā and B̄ of one input after the bilinear map, as S4 discretizes [gu2022s4]."""
     A, B = discretize_bilinear(A, B[:, None], dt)
     return A, B[:, 0]
+
+
+def recurrence(name, *, uniform):
+    """W_x of a recurrent network, a matrix for rows: `uniform` itself, or with hippo Āᵀ, the
+    transposed A of LegS after the bilinear map with the step `DT_RECURRENT`."""
+    if _known("recurrence", name, ("uniform", "hippo")) == "uniform":
+        return uniform
+    return stepped(**dense("legs", n=len(uniform)), dt=DT_RECURRENT)[0].T.copy()
 
 
 def real_outputs(rng, V, p):
@@ -269,6 +278,20 @@ def markov(rng, shape):
     numbers and gives no variance. They are real, as a kernel of real signals needs.
     """
     return rng.standard_normal(shape) / np.sqrt(shape[-1])
+
+
+def alibi_slopes(heads):
+    """2^{−8i/m}, i = 1 … m, for m heads if m is a power of 2; else those of the next lower power,
+    then every other one of twice that power [press2022alibi]."""
+    power = 2 ** (max(1, heads).bit_length() - 1)
+    slopes, finer = (2.0 ** (-8 * np.arange(1, m + 1) / m) for m in (power, 2 * power))
+    return np.concatenate([slopes, finer[::2]])[:heads]
+
+
+def score_biases(name, *, heads, t):
+    """What attention adds to the scores of distances 0 … t − 1: zero, or alibi."""
+    _known("bias", name, ("zero", "alibi"))
+    return -alibi_slopes(heads)[:, None] * np.arange(t) * (name == "alibi")
 
 
 def linear(rng, m, p):

@@ -9,6 +9,7 @@ from refssm.domains.gates import (
     update_logits,
 )
 from refssm.domains.layers import (
+    cached_steps,
     complex_entries,
     complex_states,
     complex_weights,
@@ -27,6 +28,7 @@ from refssm.domains.layers import (
     ring_rates,
     ring_scales,
     sample_gaps,
+    score_biases,
     shifts,
     skips,
     weights_of_rows,
@@ -172,6 +174,7 @@ __all__ = [
     "biases",
     "block_counts",
     "block_orders",
+    "cached_steps",
     "candidates",
     "channel_biases",
     "channel_groups",
@@ -279,6 +282,7 @@ __all__ = [
     "ringing_matrices",
     "sample_gaps",
     "scales",
+    "score_biases",
     "sequence_ends",
     "settling",
     "settling_matrices",

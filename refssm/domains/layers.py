@@ -239,3 +239,26 @@ feature_sums = Domain(
     textures=("each", "gaps"),
     kind="real",
 )
+
+score_biases = Domain(
+    summary="scores that depend on a distance: 0, −1 to 1, −10 to 0; real",
+    maps={
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+        "uniform": turn,
+        "steep": lambda a, b: -10 * a + 0j,
+    },
+    tame=("zero", "uniform"),
+    textures=("each", "constant"),
+    kind="real",
+)
+
+cached_steps = Domain(
+    summary="whether a place of a cache holds a step: 1, or 0 or 1; real",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "some": lambda a, b: np.round(a) + 0j,
+    },
+    tame=("one", "some"),
+    textures=("each",),
+    kind="real",
+)

@@ -30,6 +30,7 @@ import numpy as np
 import refssm
 from refssm._declaration.contract import CHAIN
 from refssm._declaration.operator import PACKAGES, Operator
+from refssm._declaration.signature import length_of
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm._numerics.elimination import solved
 from refssm._numerics.overridable import overridable
@@ -206,7 +207,8 @@ class Layer:
             dtypes.append(x.dtype)
         wide = np.result_type(*dtypes)
         types = {"real": np.finfo(wide).dtype, "complex": wide}
-        shapes = [(*batch, *(size[s] for s in text.split())) for text, _ in self.states.values()]
+        shapes = [(*batch, *(length_of(s, size) for s in text.split()))
+                  for text, _ in self.states.values()]  # fmt: skip
         kinds = [types[domain.kind] for _, domain in self.states.values()]
         beside = next(iter(p.arrays().values()))  # in whose library the states are
         return tuple(np.zeros(*given, like=beside) for given in zip(shapes, kinds, strict=True))
@@ -336,6 +338,7 @@ def bare() -> SimpleNamespace:
 
 ABSENT = frozenset({"jit", "gpu", "enclosure"})  # a layer takes the mirrors' operators as they are
 STEPPED = frozenset({"causal", "state"})  # traits of a layer with states
+OF_PAIRS = frozenset({"matrix-product", "quadratic"})  # of its pieces, too
 PACKAGE = "refssm.layers"
 ops = cache(bare)
 
@@ -411,7 +414,7 @@ def _stateful(layer: Layer) -> Operator:
         inputs=inputs,
         outputs=("y", *states),
         batch=", ".join(batch),
-        traits=STEPPED,
+        traits=STEPPED | (layer.traits & OF_PAIRS),
         contract=CHAIN,
         citation=layer.source,
         lacks=ABSENT | {"vjp"},

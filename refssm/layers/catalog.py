@@ -1,10 +1,14 @@
 """All layers by name, and the operators by which the judge judges blocks."""
 
 from refssm.layers._frame import operators_of, public_functions
+from refssm.layers.attention.attention import ATTENTION_LAYER
 from refssm.layers.attention.gated_deltanet import GATED_DELTANET_LAYER
 from refssm.layers.attention.linear_attention import LINEAR_ATTENTION_LAYER
 from refssm.layers.attention.mamba2 import MAMBA2_LAYER
 from refssm.layers.attention.retnet import RETNET_LAYER
+from refssm.layers.convolutions.dilated_convolution import DILATED_CONVOLUTION_LAYER
+from refssm.layers.convolutions.long_convolution import LONG_CONVOLUTION_LAYER
+from refssm.layers.convolutions.multiscale_convolution import MULTISCALE_CONVOLUTION_LAYER
 from refssm.layers.hippo_rnn import HIPPO_RNN_LAYER
 from refssm.layers.hope import HOPE_LAYER
 from refssm.layers.hope_bidirectional import HOPE_BIDIRECTIONAL_LAYER
@@ -22,6 +26,8 @@ LAYERS = (
     S4_LAYER, S4D_LAYER, S4D_BILINEAR_LAYER, S5_LAYER, S5_BIDIRECTIONAL_LAYER, S5_IRREGULAR_LAYER,
     MAMBA_LAYER, HOPE_LAYER, HOPE_BIDIRECTIONAL_LAYER, LRU_LAYER, RNN_LAYER, HIPPO_RNN_LAYER,
     LINEAR_ATTENTION_LAYER, RETNET_LAYER, MAMBA2_LAYER, GATED_DELTANET_LAYER,
+    ATTENTION_LAYER, LONG_CONVOLUTION_LAYER, MULTISCALE_CONVOLUTION_LAYER,
+    DILATED_CONVOLUTION_LAYER,
 )  # fmt: skip
 NAMED = {layer.name: layer for layer in LAYERS}
 

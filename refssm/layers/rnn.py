@@ -18,16 +18,21 @@ class RNN(Parameters):
     """Parameters of `rnn`."""
 
     W_u: np.ndarray = parameter("h n", "uniform between ±1/√n")
-    W_x: np.ndarray = parameter("n n", "uniform between ±1/√n", domain=recurrent_weights)
+    W_x: np.ndarray = parameter(
+        "n n", "uniform between ±1/√n, or Āᵀ of HiPPO", domain=recurrent_weights
+    )
     b_x: np.ndarray = parameter("n", "uniform between ±1/√n", domain=shifts)
     W: np.ndarray = parameter("n h", "uniform between ±1/√n")
     b: np.ndarray = parameter("h", "uniform between ±1/√n", domain=shifts)
 
 
-def init(rng, *, h, n=64) -> RNN:
-    """New parameters in double precision."""
+def init(rng, *, h, n=64, recurrence="uniform") -> RNN:
+    """New parameters in double precision; `recurrence` is uniform or hippo, where W_x starts as the
+    discretized A of HiPPO-LegS."""
     W_u = rng.uniform(-1, 1, (h, n)) / np.sqrt(n)
-    return RNN(W_u, *initial.linear(rng, n, n), *initial.linear(rng, n, h))
+    W_x, b_x = initial.linear(rng, n, n)
+    W_x = initial.recurrence(recurrence, uniform=W_x)
+    return RNN(W_u, W_x, b_x, *initial.linear(rng, n, h))
 
 
 def _states(p, u, before):

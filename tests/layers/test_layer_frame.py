@@ -24,9 +24,9 @@ def small(layer):
 
 
 def length(dim, letters):
-    """`2h` is twice h."""
+    """`2h` is twice h, `2` is two."""
     number = dim.rstrip("abcdefghijklmnopqrstuvwxyz")
-    return int(number or 1) * letters[dim.removeprefix(number)]
+    return int(number or 1) * (letters | {"": 1})[dim.removeprefix(number)]
 
 
 @each_layer

@@ -16,6 +16,8 @@ WORDS = {
     "poles": ["hippo-n", "antisymmetric", "random", "lin", "inv", "quad", "real", "legs"],
     "measure": ["legs", "legt", "lagt", "fourier"],
     "steps": ["vector", "scalar"],
+    "bias": ["zero", "alibi"],
+    "recurrence": ["uniform", "hippo"],
     "frozen": ["none", "system"],
 }
 NUMBERS = {

@@ -59,7 +59,7 @@ def _sigmoid(x):
 
 FUNCTIONS[np.diag] = structural(np.diag)
 # constants beside tracked arrays have no errors: they stay arrays of NumPy (`like`, NEP 35)
-FUNCTIONS |= {make: make for make in (np.asarray, np.eye, np.ones, np.zeros)}
+FUNCTIONS |= {make: make for make in (np.arange, np.asarray, np.eye, np.ones, np.zeros)}
 
 
 @rule(FUNCTIONS, reals)

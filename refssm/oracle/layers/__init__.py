@@ -1,4 +1,6 @@
 """Oracles for refssm.layers."""
 
 from refssm.oracle.layers.attention import *
+from refssm.oracle.layers.convolutions import *
+from refssm.oracle.layers.softmax import *
 from refssm.oracle.layers.systems import *

@@ -215,7 +215,7 @@ def test_every_structural_function_is_tested_here():
     # tests/test_{hankel_gramians,tracked_systems}.py
     systems = {lyapunov, stein, response, eliminated}
     chained = {np.split, np.diag, np.ones_like, np.fft.ifft}  # test_tracked_layers.py
-    chained |= {np.asarray, np.eye, np.ones, np.zeros}
+    chained |= {np.arange, np.asarray, np.eye, np.ones, np.zeros}
     chained |= {convolution, cascade_response, reals, complexes, sigmoid}
     chained |= {clip_vjp}  # tests/test_ssd_mamba2.py
     chained |= {unit_lower_inverse}  # test_triangular.py

@@ -55,7 +55,7 @@ def test_a_sigmoid_may_be_zero_where_the_exponential_overflows():
 def test_constants_made_like_a_tracked_array_are_exact():
     x = Tracked(np.ones((2, 3)))
     made = [np.zeros((2, 3), like=x), np.ones(3, like=x), np.eye(3, like=x)[:2]]
-    made.append(np.asarray([1.0, 2.0, 3.0], like=x))
+    made += [np.asarray([1.0, 2.0, 3.0], like=x), np.arange(3, like=x)]
     for constant in made:
         assert type(constant) is np.ndarray
         assert not (x + constant - constant).errors[..., 0].max() > 2 * 4  # two sums, of at most 4

@@ -30,6 +30,8 @@ from refssm.layers import (
 from refssm.layers._frame import bare
 from refssm.layers._parts import bank, ssm
 from refssm.layers._parts.mixing import linear
+from refssm.layers.convolutions.long_convolution import LONG_CONVOLUTION_LAYER
+from refssm.layers.convolutions.multiscale_convolution import MULTISCALE_CONVOLUTION_LAYER
 
 
 def split(layer: Layer, given):
@@ -81,6 +83,8 @@ SYSTEMS = [
     _of_kernel(s4d.S4D_LAYER),
     _of_kernel(s4d_bilinear.S4D_BILINEAR_LAYER),
     _of_kernel(hope.HOPE_LAYER),
+    _of_kernel(LONG_CONVOLUTION_LAYER),
+    _of_kernel(MULTISCALE_CONVOLUTION_LAYER),
     _of_both_kernels(hope_bidirectional.HOPE_BIDIRECTIONAL_LAYER),
     (lru.LRU_LAYER, lambda ops, p, u: ssm.linearized(ops, lru.prepared(ops, p, 0)[0], u)[0]),
 ]

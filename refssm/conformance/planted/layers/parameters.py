@@ -118,6 +118,11 @@ READ = {
         for n in ("x", "B", "C")
     },
     "scale": [("norm_scale", "the weights of the norm are forgotten", np.ones_like)],
+    "bias": [("distances", "the bias of distances is forgotten", np.zeros_like)],
+    "near": [("near_reversed", "the finest scale backwards", reversed_last)],
+    "far": [("far_sign", "the coarser scales with the other sign", np.negative)],
+    "W_now": [("taps_now_sign", "the tap of the present with the other sign", np.negative)],
+    "W_past": [("past_unread", "the tap of the past is forgotten", np.zeros_like)],
     "W_z": [("gate_sign", "the gate with the other sign", np.negative)],
     "W_a": [("decay_constant", "the decay does not depend on the input", np.zeros_like)],
     "W_b": [("beta_sign", "1 − β for β", np.negative)],

@@ -1,0 +1,1 @@
+"""Layers that convolve with kernels of their own, without a system behind them."""
