@@ -9,6 +9,7 @@ from refssm.domains.gates import (
     update_logits,
 )
 from refssm.domains.layers import (
+    average_weights,
     complex_entries,
     complex_states,
     complex_weights,
@@ -168,6 +169,7 @@ __all__ = [
     "Domain",
     "Numbers",
     "Static",
+    "average_weights",
     "betas",
     "biases",
     "block_counts",

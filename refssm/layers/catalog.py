@@ -5,6 +5,10 @@ from refssm.layers.attention.gated_deltanet import GATED_DELTANET_LAYER
 from refssm.layers.attention.linear_attention import LINEAR_ATTENTION_LAYER
 from refssm.layers.attention.mamba2 import MAMBA2_LAYER
 from refssm.layers.attention.retnet import RETNET_LAYER
+from refssm.layers.gated.gss import GSS_LAYER
+from refssm.layers.gated.h3 import H3_LAYER
+from refssm.layers.gated.mega_ema import MEGA_EMA_LAYER
+from refssm.layers.gated.rglru import RGLRU_LAYER
 from refssm.layers.hippo_rnn import HIPPO_RNN_LAYER
 from refssm.layers.hope import HOPE_LAYER
 from refssm.layers.hope_bidirectional import HOPE_BIDIRECTIONAL_LAYER
@@ -22,6 +26,7 @@ LAYERS = (
     S4_LAYER, S4D_LAYER, S4D_BILINEAR_LAYER, S5_LAYER, S5_BIDIRECTIONAL_LAYER, S5_IRREGULAR_LAYER,
     MAMBA_LAYER, HOPE_LAYER, HOPE_BIDIRECTIONAL_LAYER, LRU_LAYER, RNN_LAYER, HIPPO_RNN_LAYER,
     LINEAR_ATTENTION_LAYER, RETNET_LAYER, MAMBA2_LAYER, GATED_DELTANET_LAYER,
+    H3_LAYER, RGLRU_LAYER, GSS_LAYER, MEGA_EMA_LAYER,
 )  # fmt: skip
 NAMED = {layer.name: layer for layer in LAYERS}
 

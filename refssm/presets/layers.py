@@ -15,6 +15,9 @@ FIXED = {  # what `init` makes of them
     "retnet": {"g": 4},
     "mamba2": {"g": 1, "p": 16, "t": 4},
     "gated_deltanet": {"g": 4, "p": 16, "t": 4},
+    "h3": {"g": 4, "p": 1, "t": 64},
+    "gss": {"m": 1, "e": 16},
+    "rglru": {"g": 1, "p": 8, "t": 4},
 }
 
 
