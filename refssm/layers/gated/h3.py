@@ -77,15 +77,14 @@ def init(
     """New parameters in double precision; g = h/p, rounded up. `poles` and `steps` are those of
     `s4d`, for heads in place of channels."""
     g = -(-h // p)
-    maps = [drawn(rng, g, h, p) for _ in range(3)]
+    W_q, W_k, W_v = (drawn(rng, g, h, p) for _ in range(3))
     C_shift = rng.uniform(-1, 1, (g, p, t)) / np.sqrt(t)
     w = np.broadcast_to(initial.modes(rng, poles, n=n)[0], (g, n))
     log_dt = initial.log_steps(rng, g, steps=steps, dt_min=dt_min, dt_max=dt_max)
-    return H3(
-        *maps, C_shift, rng.standard_normal((g, p)), log_dt, np.log(-np.real(w)),
-        np.imag(w) + np.zeros((g, n)), initial.complex_normal(rng, (g, n)),
-        rng.standard_normal(g), drawn_back(rng, g, p, h),
-    )  # fmt: skip
+    D_shift, C = rng.standard_normal((g, p)), initial.complex_normal(rng, (g, n))
+    D, W_out = rng.standard_normal(g), drawn_back(rng, g, p, h)
+    system = log_dt, np.log(-np.real(w)), np.imag(w) + np.zeros((g, n)), C, D
+    return H3(W_q, W_k, W_v, C_shift, D_shift, *system, W_out)
 
 
 def prepared(ops, p, l):
