@@ -134,3 +134,11 @@ def test_a_piece_without_inputs_leaves_the_states():
     y, after = RGLRU_LAYER.stateful(refssm, p, signal(0), state)
     assert y.shape == (0, 3)
     assert all(np.array_equal(a, b) for a, b in zip(state, after, strict=True))
+
+
+def test_without_heads_it_is_its_last_bias():
+    p = started()
+    none = p.map(lambda a: a[:0] if a.shape != (3,) else a + 2)
+    y = RGLRU_LAYER.forward(refssm, none, signal())
+    assert np.array_equal(y, np.full((7, 3), 2.0))
+    assert not RGLRU_LAYER.vjp(refssm, y, none, signal())[1].any()

@@ -154,7 +154,7 @@ def run(ops, p, u):
 
 def _over_time(dx, x):
     """The sum over the batch."""
-    return summed(dx.reshape(-1, x.size)).reshape(x.shape)
+    return summed(dx.reshape(*dx.shape[: dx.ndim - x.ndim], x.size)).reshape(x.shape)
 
 
 def stateful(ops, p, u, state):

@@ -80,7 +80,7 @@ def _over_time(dx):
 def _block_vjp(dx, x, W):
     """Gradients of x (…, g, l, p) and of W (g, p, p) from that of x W."""
     dW = turned(x) @ dx
-    return dx @ turned(W), dW.reshape(-1, *W.shape).sum(0)
+    return dx @ turned(W), dW.sum(tuple(range(dW.ndim - W.ndim)))
 
 
 def _logits(p, v):
@@ -100,14 +100,14 @@ def run(ops, p, u):
     v = turned(ops.short_convolution(raw, p.k) + p.k_bias[..., None])
     logits = _logits(p, v)
     arguments = _arguments(p, v, logits)
-    x, gate = split(ops.rg_lru(*arguments), len(p.k)), ops.gelu(z)
+    x, gate = split(ops.rg_lru(*arguments), *p.k_bias.shape), ops.gelu(z)
 
     def back(dout):
         dgated, dW_out = merged_vjp(dout, gate * x, p.W_out)
         dstates, *dgates, da_param = ops.rg_lru_vjp(beside(dgated * gate), *arguments)
-        dv, found = split(dstates, len(p.k)), []
+        dv, found = split(dstates, *p.k_bias.shape), []
         for dgate, logit, W in zip(dgates, logits, (p.W_r, p.W_i), strict=True):
-            dlogit = sigmoid_vjp(split(dgate, len(p.k)), logit)
+            dlogit = sigmoid_vjp(split(dgate, *p.k_bias.shape), logit)
             through, dW = _block_vjp(dlogit, v, W)
             dv = dv + through
             found += [dW, _over_time(dlogit)]
@@ -127,10 +127,10 @@ def stateful(ops, p, u, state):
     raw, gate = turned(_mapped(u, p.W_u, p.b_u)), ops.gelu(_mapped(u, p.W_gate, p.b_gate))
     v, newest = ops.short_convolution_stateful(raw, p.k, state[0])
     v = turned(v + p.k_bias[..., None])
-    before = state[1].reshape(*state[1].shape[:-2], 1, -1)
+    before = state[1].reshape(*state[1].shape[:-2], 1, p.a_param.size)
     found = ops.rg_lru_from(*_arguments(p, v, _logits(p, v)), before[..., 0, :])
     last = np.concatenate([before, found], axis=-2)[..., -1, :]
-    out = merged(gate * split(found, len(p.k)), p.W_out) + p.b_out
+    out = merged(gate * split(found, *p.k_bias.shape), p.W_out) + p.b_out
     return out, (newest, last.reshape(state[1].shape))
 
 

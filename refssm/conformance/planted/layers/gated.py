@@ -138,7 +138,7 @@ def _gates_unfiltered(u, *parameters):
     _, r, i, a_param = rglru._arguments(p, raw, rglru._logits(p, raw))
     x = ops.rg_lru(rglru.beside(rglru.turned(v)), r, i, a_param)
     gate = gelu(rglru._mapped(u, p.W_gate, p.b_gate))
-    return merged(gate * rglru.split(x, len(p.k)), p.W_out) + p.b_out
+    return merged(gate * rglru.split(x, *p.k_bias.shape), p.W_out) + p.b_out
 
 
 RGLRU = planting("rglru_layer")
