@@ -10,6 +10,7 @@ from refssm.domains.gates import (
 )
 from refssm.domains.layers import (
     cached_steps,
+    average_weights,
     complex_entries,
     complex_states,
     complex_weights,
@@ -170,6 +171,7 @@ __all__ = [
     "Domain",
     "Numbers",
     "Static",
+    "average_weights",
     "betas",
     "biases",
     "block_counts",

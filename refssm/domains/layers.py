@@ -109,6 +109,10 @@ skips = Domain(
 
 layer_scales = replace(skips, summary="weights of a norm: 1, moduli up to 4; real")
 
+average_weights = replace(
+    skips, summary="input and output weights of moving averages: 1, moduli up to 4; real"
+)
+
 shifts = Domain(
     summary="biases of a linear map: 0, −1 to 1; real",
     maps={"zero": lambda a, b: np.zeros_like(a) + 0j, "uniform": turn},

@@ -9,6 +9,10 @@ from refssm.layers.attention.retnet import RETNET_LAYER
 from refssm.layers.convolutions.dilated_convolution import DILATED_CONVOLUTION_LAYER
 from refssm.layers.convolutions.long_convolution import LONG_CONVOLUTION_LAYER
 from refssm.layers.convolutions.multiscale_convolution import MULTISCALE_CONVOLUTION_LAYER
+from refssm.layers.gated.gss import GSS_LAYER
+from refssm.layers.gated.h3 import H3_LAYER
+from refssm.layers.gated.mega_ema import MEGA_EMA_LAYER
+from refssm.layers.gated.rglru import RGLRU_LAYER
 from refssm.layers.hippo_rnn import HIPPO_RNN_LAYER
 from refssm.layers.hope import HOPE_LAYER
 from refssm.layers.hope_bidirectional import HOPE_BIDIRECTIONAL_LAYER
@@ -28,6 +32,7 @@ LAYERS = (
     LINEAR_ATTENTION_LAYER, RETNET_LAYER, MAMBA2_LAYER, GATED_DELTANET_LAYER,
     ATTENTION_LAYER, LONG_CONVOLUTION_LAYER, MULTISCALE_CONVOLUTION_LAYER,
     DILATED_CONVOLUTION_LAYER,
+    H3_LAYER, RGLRU_LAYER, GSS_LAYER, MEGA_EMA_LAYER,
 )  # fmt: skip
 NAMED = {layer.name: layer for layer in LAYERS}
 

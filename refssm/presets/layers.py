@@ -17,6 +17,9 @@ FIXED = {  # what `init` makes of them
     "gated_deltanet": {"g": 4, "p": 16, "t": 4},
     "attention": {"g": 4, "p": 16, "t": 64},
     "long_convolution": {"t": 64},
+    "h3": {"g": 4, "p": 1, "t": 64},
+    "gss": {"m": 1, "e": 16},
+    "rglru": {"g": 1, "p": 8, "t": 4},
 }
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm.layers._frame import Parameters
-from refssm.layers._parts.mixing import linear, linear_vjp
+from refssm.layers._parts.mixing import linear, linear_vjp, summed
 
 
 def turned(x):
@@ -22,6 +22,13 @@ def filtered(ops, K, D, u):
     """K * u + D u for a signal (…, l, h)."""
     ut = turned(u)
     return turned(ops.causal_convolution(ut, K) + D[:, None] * ut)
+
+
+def filtered_vjp(ops, dy, K, D, u):
+    """Gradients of K, D and u."""
+    g, ut = turned(dy), turned(u)
+    du, dK = ops.causal_convolution_vjp(g, ut, K)
+    return dK, summed(dy * u), turned(du + D[:, None] * g)
 
 
 def filtered_both_ways(ops, K, back, D, u):
@@ -89,18 +96,28 @@ def poles(p):
     return -np.exp(p.log_rate) + 1j * p.frequency, np.exp(p.log_dt)
 
 
-def prepared(ops, rule, p, l):
+def kernel(ops, rule, p, l):
     """The kernels K_k = 2 Re Σ_n C_n Ā_n^k B̄_n for l steps, and the function from their gradient to
-    that of the parameters."""
+    those of log_dt, log_rate, frequency and C."""
     (w, dt), name = poles(p), f"diagonal_kernel_{rule}"
     one = np.ones_like(w)
 
-    def back(dq):
-        dk = (2 * dq.K).astype(w.dtype)
+    def back(dK):
+        dk = (2 * dK).astype(w.dtype)
         dw, _, dC, ddt = getattr(ops, f"{name}_vjp")(dk, w, one, p.C, dt, l=l)
-        return type(p)(ddt * dt, dw.real * w.real, dw.imag, dC, dq.D, dq.W, dq.b)
+        return ddt * dt, dw.real * w.real, dw.imag, dC
 
-    K = 2 * getattr(ops, name)(w, one, p.C, dt, l=l).real
+    return 2 * getattr(ops, name)(w, one, p.C, dt, l=l).real, back
+
+
+def prepared(ops, rule, p, l):
+    """The kernels for l steps, and the function from their gradient to that of the parameters."""
+    K, kernel_back = kernel(ops, rule, p, l)
+
+    def back(dq):
+        dlog_dt, dlog_rate, dfrequency, dC = kernel_back(dq.K)
+        return type(p)(dlog_dt, dlog_rate, dfrequency, dC, dq.D, dq.W, dq.b)
+
     return Filters(K, p.D, p.W, p.b), back
 
 

@@ -44,10 +44,9 @@ def beside(y):
     return np.swapaxes(y, -2, -3).reshape(*batch, l, g * n)
 
 
-def split(rows, g):
-    """Back from `beside`."""
-    *batch, l, both = rows.shape
-    return np.swapaxes(rows.reshape(*batch, l, g, both // max(1, g)), -2, -3)
+def split(rows, g, n):
+    """Back from `beside`, with g heads of n numbers."""
+    return np.swapaxes(rows.reshape(*rows.shape[:-1], g, n), -2, -3)
 
 
 def _beside(W):

@@ -20,6 +20,16 @@ def plus(y, x):
     return y
 
 
+def mapped(x, W):
+    """x W, with W (m, p)."""
+    return (flat(x) @ W).reshape(*x.shape[:-1], W.shape[-1])
+
+
+def mapped_vjp(dy, x, W):
+    """Gradients of x and W."""
+    return (flat(dy) @ W.T).reshape(x.shape), flat(x).T @ flat(dy)
+
+
 def linear(x, W, b):
     """x W + b, with W (m, p)."""
     y = plus(flat(x) @ W, b)

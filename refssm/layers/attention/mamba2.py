@@ -110,7 +110,7 @@ def run(ops, p, u):
         rows = beside(y)
         normal = ops.rms_norm(rows, scale)
         drows, dscale = ops.rms_norm_vjp((flat(dout) @ W.T).reshape(rows.shape), rows, scale)
-        dy = split(drows, len(p.scale))
+        dy = split(drows, *p.scale.shape)
         dx, ddt, dA, dB, dC, dD, dz, dbias = ops.mamba2_scan_vjp(dy, *arguments)
         du, dW_z = headed_vjp(dz, u, p.W_z)
         found = []
