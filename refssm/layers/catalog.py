@@ -5,6 +5,16 @@ from refssm.layers.attention.gated_deltanet import GATED_DELTANET_LAYER
 from refssm.layers.attention.linear_attention import LINEAR_ATTENTION_LAYER
 from refssm.layers.attention.mamba2 import MAMBA2_LAYER
 from refssm.layers.attention.retnet import RETNET_LAYER
+from refssm.layers.diagonal.dss_exp import DSS_EXP_LAYER
+from refssm.layers.diagonal.dss_softmax import DSS_SOFTMAX_LAYER
+from refssm.layers.diagonal.liquid_s4 import LIQUID_S4_LAYER
+from refssm.layers.diagonal.s5_discrete import S5_DISCRETE_LAYER
+from refssm.layers.diagonal.spectral_ssm import SPECTRAL_SSM_LAYER
+from refssm.layers.diagonal.stable_ssm import (
+    STABLE_SSM_BEST_LAYER,
+    STABLE_SSM_EXP_LAYER,
+    STABLE_SSM_SOFTPLUS_LAYER,
+)
 from refssm.layers.hippo_rnn import HIPPO_RNN_LAYER
 from refssm.layers.hope import HOPE_LAYER
 from refssm.layers.hope_bidirectional import HOPE_BIDIRECTIONAL_LAYER
@@ -22,6 +32,9 @@ LAYERS = (
     S4_LAYER, S4D_LAYER, S4D_BILINEAR_LAYER, S5_LAYER, S5_BIDIRECTIONAL_LAYER, S5_IRREGULAR_LAYER,
     MAMBA_LAYER, HOPE_LAYER, HOPE_BIDIRECTIONAL_LAYER, LRU_LAYER, RNN_LAYER, HIPPO_RNN_LAYER,
     LINEAR_ATTENTION_LAYER, RETNET_LAYER, MAMBA2_LAYER, GATED_DELTANET_LAYER,
+    DSS_EXP_LAYER, DSS_SOFTMAX_LAYER, STABLE_SSM_EXP_LAYER, STABLE_SSM_SOFTPLUS_LAYER,
+    STABLE_SSM_BEST_LAYER, S5_DISCRETE_LAYER, LIQUID_S4_LAYER,
+    SPECTRAL_SSM_LAYER,
 )  # fmt: skip
 NAMED = {layer.name: layer for layer in LAYERS}
 
