@@ -15,6 +15,7 @@ FIXED = {  # what `init` makes of them
     "retnet": {"g": 4},
     "mamba2": {"g": 1, "p": 16, "t": 4},
     "gated_deltanet": {"g": 4, "p": 16, "t": 4},
+    "spectral_ssm": {"t": 64},
 }
 
 

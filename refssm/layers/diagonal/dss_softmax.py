@@ -55,6 +55,7 @@ def prepared(ops, p, l):
 
 DSS_SOFTMAX_LAYER = Layer(
     name="dss_softmax", kind=DSSSoftmax, init=init, prepared=prepared, run=bank.run,
-    stateful=of_one_length, source="gupta2022dss", traits=frozenset({"transform"}),
+    stateful=of_one_length, source="gupta2022dss",
+    traits=frozenset({"time-invariant", "transform"}),
     tags=("DSS_softmax layer", "DSS version softmax"),
 )  # fmt: skip
