@@ -31,6 +31,7 @@ from refssm.layers._frame import Layer, Parameters, parameter
 from refssm.layers._parts import bank
 
 LEAST = 0.5  # in the best one's denominator: rates are at most 2
+DT_MAX = 1.0  # of the first steps: rates start at most at 1
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class StableSSM(Parameters):
     """Parameters of `stable_ssm_exp`."""
 
     log_dt: np.ndarray = parameter(
-        "h", "log of a step from 1e-3 to 1e-1, uniform", "system", domain=log_steps
+        "h", "log of a step from 1e-3 to 1, uniform", "system", domain=log_steps
     )
     weight: np.ndarray = parameter(
         "h n", "such that rates are 1/n, 2/n, … 1", "system", domain=rate_weights
@@ -85,9 +86,7 @@ def _init(kind, rates, rng, h, n, steps):
 
 
 def _starting(kind, rates):
-    def init(
-        rng, *, h, n=32, steps="vector", dt_min=initial.DT_MIN, dt_max=initial.DT_MAX
-    ) -> StableSSM:
+    def init(rng, *, h, n=32, steps="vector", dt_min=initial.DT_MIN, dt_max=DT_MAX) -> StableSSM:
         """New parameters in double precision; `steps` is vector, or scalar."""
         return _init(kind, rates, rng, h, n, {"steps": steps, "dt_min": dt_min, "dt_max": dt_max})
 
