@@ -100,5 +100,3 @@ def test_the_best_rate_is_at_most_two_and_its_gradient_vanishes_there():
     zero = np.zeros(1)
     assert (BEST.rate(zero), BEST.slope(zero)) == (2, 0)
     assert (BEST.rate(WEIGHTS) < 2).all()
-
-

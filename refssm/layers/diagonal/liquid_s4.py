@@ -46,6 +46,10 @@ class LiquidS4(Parameters):
     W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
     b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
+    def resampled(self, factor):
+        """ValueError: for smaller steps the products of neighbours vanish beside the inputs."""
+        raise ValueError("LiquidS4 multiplies neighbouring samples, so it knows no sampling rate")
+
 
 def init(
     rng, *, h, n=32, poles="lin", steps="vector", dt_min=initial.DT_MIN, dt_max=initial.DT_MAX

@@ -1,4 +1,4 @@
-"""Stable SSM: real diagonal systems whose rates are functions of free weights [wang2023stablessm].
+"""Stable SSM: real diagonal systems whose rates are functions of free weights [wang2024stablessm].
 
     exp:       rate = e^weight
     softplus:  rate = log(1 + e^weight)
@@ -118,7 +118,7 @@ def _layer(name, kind, rates):
     return Layer(
         name=f"stable_ssm_{name}", kind=kind, init=_starting(kind, rates),
         prepared=partial(_prepared, rates), run=bank.run, stateful=partial(_stateful, rates),
-        source="wang2023stablessm", states={"x": ("h n", layer_states)},
+        source="wang2024stablessm", states={"x": ("h n", layer_states)},
         traits=frozenset({"time-invariant", "transform"}),
         tags=(f"StableSSM {name}", f"STABLESSMKernel parameterization={name}"),
     )  # fmt: skip
