@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 
 import refssm
-from refssm.experiments import digits
 from refssm.layers.diagonal.spectral_ssm import SPECTRAL_SSM_LAYER as LAYER
 from refssm.layers.diagonal.spectral_ssm import _features, _filters
 from refssm.training.loop import Plan
@@ -107,7 +106,7 @@ def test_its_state_is_the_last_inputs_and_older_ones_are_forgotten():
 
 def test_training_leaves_its_filters_as_they_are_and_moves_all_else():
     plan = Plan(steps=2, batch=4, warm_up=1)
-    setup = Setup("digits", "spectral_ssm", plan=plan, **digits.MODEL | {"h": 4, "depth": 1})
+    setup = Setup("digits", "spectral_ssm", plan=plan, h=4, depth=1)
     trainer = setup.trainer()
     begin = state = trainer.start()
     for _ in range(plan.steps):

@@ -47,7 +47,7 @@ def init(
     """New parameters in double precision; the options are those of `s4d`. The paper's Skew-HiPPO
     is `hippo-n`."""
     w, log_dt, C, D, W, b = started(rng, poles, h, n, steps=steps, dt_min=dt_min, dt_max=dt_max)
-    return DSSExp(log_dt, np.log(-w.real), w.imag, C, D, W, b)
+    return DSSExp(log_dt, np.log(-np.real(w)), np.imag(w), C, D, W, b)
 
 
 def started(rng, poles, h, n, **steps):

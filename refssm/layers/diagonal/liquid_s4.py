@@ -58,8 +58,9 @@ def init(
     w = np.broadcast_to(initial.modes(rng, poles, n=n)[0], (h, n))
     log_dt = initial.log_steps(rng, h, steps=steps, dt_min=dt_min, dt_max=dt_max)
     C, D = initial.complex_normal(rng, (h, n)), rng.standard_normal(h)
-    log_rate, frequency, B = np.log(-w.real), w.imag + np.zeros((h, n)), np.ones((h, n), complex)
-    return LiquidS4(log_dt, log_rate, frequency, B, C, D, *initial.linear(rng, h, 2 * h))
+    log_rate, frequency = np.log(-np.real(w)), np.imag(w) + np.zeros((h, n))
+    B, maps = np.ones((h, n), complex), initial.linear(rng, h, 2 * h)
+    return LiquidS4(log_dt, log_rate, frequency, B, C, D, *maps)
 
 
 @dataclass(frozen=True)
