@@ -71,8 +71,10 @@ def test_every_task_and_every_group_is_on_the_page(text):
             sizes = re.findall(r"`(\w+)=(\d+)`", row)
             assert {size: int(value) for size, value in sizes} == sizes_of(TASKS[name])
     rows = dict(
-        re.findall(r"^\| (weights|plain|system) \|.*\| (1|1/4) \| (?:yes|no) \|$", text, re.M)
+        re.findall(
+            r"^\| (weights|plain|system|fixed) \|.*\| (0|1|1/4) \| (?:yes|no) \|$", text, re.M
+        )
     )
-    assert rows == {name: "1/4" if g.rate == 0.25 else "1" for name, g in GROUPS.items()}
-    decays = dict(re.findall(r"^\| (weights|plain|system) \|.*\| (yes|no) \|$", text, re.M))
+    assert rows == {name: {0.25: "1/4", 0.0: "0"}.get(g.rate, "1") for name, g in GROUPS.items()}
+    decays = dict(re.findall(r"^\| (weights|plain|system|fixed) \|.*\| (yes|no) \|$", text, re.M))
     assert decays == {name: "yes" if g.decay else "no" for name, g in GROUPS.items()}

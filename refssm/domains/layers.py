@@ -187,6 +187,54 @@ layer_modes = Domain(
     kind="complex",
 )
 
+layer_signed_modes = Domain(
+    summary="modes of a layer that grow or decay: Re −16 to 1, |Im| up to 2e3, at least 0.1 from 0",
+    maps={
+        "half": lambda a, b: -0.5 * np.ones_like(a) + 0j,
+        "near": layer_modes.maps["near"],
+        "ladder": layer_modes.maps["ladder"],
+        "rising": lambda a, b: logarithmic(0.1, 1, a) + 10j * (b - 0.5),
+        "wide": lambda a, b: -logarithmic(0.1, 16, a) + 1e2j * (b - 0.5),
+        "steep": layer_modes.maps["steep"],
+    },
+    tame=("half", "near"),
+    textures=("each", "constant"),
+    kind="complex",
+)
+
+layer_decays = Domain(
+    summary="constant decays of a layer: |a| of 1, e^(−rate) with rates 1e-4 to 10; any phase",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "slow": lambda a, b: np.exp(-logarithmic(1e-4, 0.1, a)) + 0j,
+        "turning": lambda a, b: turn(np.exp(-logarithmic(1e-4, 0.3, a)), b),
+        "wide": lambda a, b: turn(np.exp(-logarithmic(1e-4, 10, a)), b),
+        "unit": lambda a, b: turn(np.ones_like(a), b),
+    },
+    tame=("one", "slow", "turning", "unit"),
+    textures=("each", "constant"),
+    kind="complex",
+    exponent=True,
+)
+
+rate_weights = Domain(
+    summary="weights of a rate e^w, log(1 + e^w) or 1/(w² + ½): 0, −3 to 3, −8 to 4; real",
+    maps={
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+        "usual": lambda a, b: 6 * a - 3 + 0j,
+        "wide": lambda a, b: 12 * a - 8 + 0j,
+    },
+    tame=("zero", "usual"),
+    textures=("each", "constant"),
+    kind="real",
+)
+
+layer_entries = replace(
+    complex_entries,
+    summary="entries of C of one input: magnitudes up to 4, and up to 32",
+    kind="real",
+)
+
 ring_rates = Domain(
     summary="log(−log |a|) for decays a on a ring: rates of 1, of 1e-3 to 1, of 1e-4 to 10; real",
     maps={

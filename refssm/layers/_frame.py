@@ -2,7 +2,8 @@
 
 A layer's file has, in this order, the class of its parameters, `init`, forward over a sequence and
 its gradient, and `stateful`, forward over a piece from a given state. A step is a piece of length
-1. A layer that reads the future has no states: its declaration leaves out `stateful` and `states`.
+1. A layer that reads the future has no states: its declaration leaves out `stateful` and `states`;
+with another kernel for each length of a signal, its `stateful` is `of_one_length`.
 `ops` is where operators come from: `refssm`, or `operators("jit")`.
 
 A layer is also operators, derived from its declaration: what the judge judges somebody's block by.
@@ -115,6 +116,14 @@ def without_states(*given: Any) -> Any:
     )
 
 
+def of_one_length(*given: Any) -> Any:
+    """What stands for `stateful` of a layer that has another kernel for each length of a signal."""
+    raise TypeError(
+        "a layer whose kernel depends on the length of the signal has no states and no steps; "
+        "call `forward` with the whole signal"
+    )
+
+
 def as_it_is(ops: Ops, p, l: int):
     """The parameters as they are, and the identity."""
     return p, lambda dp: dp
@@ -184,7 +193,12 @@ class Layer:
     @property
     def causal(self) -> bool:
         """Whether it can be computed step by step."""
-        return self.stateful is not without_states
+        return self.stateful not in (without_states, of_one_length)
+
+    @property
+    def reads_future(self) -> bool:
+        """Whether an output depends on later inputs."""
+        return self.stateful is without_states
 
     def _again(self, ops: Ops, p, u: np.ndarray, *beside: np.ndarray):
         return self.forward(ops, p, u, *beside), lambda dy: self.vjp(ops, dy, p, u, *beside)
@@ -200,7 +214,7 @@ class Layer:
     def rest(self, p, batch: tuple[int, ...] = ()) -> State:
         """The state before the first step: zeros of declared shapes, in the precision of `p`."""
         if not self.causal:
-            without_states()
+            self.stateful()  # which says why there are none
         size, dtypes = {}, [np.complex64]
         for x, (letters, _) in zip(p.arrays().values(), _parameters(self).values(), strict=True):
             size |= zip(letters, x.shape, strict=True)

@@ -9,6 +9,16 @@ from refssm.layers.attention.retnet import RETNET_LAYER
 from refssm.layers.convolutions.dilated_convolution import DILATED_CONVOLUTION_LAYER
 from refssm.layers.convolutions.long_convolution import LONG_CONVOLUTION_LAYER
 from refssm.layers.convolutions.multiscale_convolution import MULTISCALE_CONVOLUTION_LAYER
+from refssm.layers.diagonal.dss_exp import DSS_EXP_LAYER
+from refssm.layers.diagonal.dss_softmax import DSS_SOFTMAX_LAYER
+from refssm.layers.diagonal.liquid_s4 import LIQUID_S4_LAYER
+from refssm.layers.diagonal.s5_discrete import S5_DISCRETE_LAYER
+from refssm.layers.diagonal.spectral_ssm import SPECTRAL_SSM_LAYER
+from refssm.layers.diagonal.stable_ssm import (
+    STABLE_SSM_BEST_LAYER,
+    STABLE_SSM_EXP_LAYER,
+    STABLE_SSM_SOFTPLUS_LAYER,
+)
 from refssm.layers.gated.gss import GSS_LAYER
 from refssm.layers.gated.h3 import H3_LAYER
 from refssm.layers.gated.mega_ema import MEGA_EMA_LAYER
@@ -31,8 +41,9 @@ LAYERS = (
     MAMBA_LAYER, HOPE_LAYER, HOPE_BIDIRECTIONAL_LAYER, LRU_LAYER, RNN_LAYER, HIPPO_RNN_LAYER,
     LINEAR_ATTENTION_LAYER, RETNET_LAYER, MAMBA2_LAYER, GATED_DELTANET_LAYER,
     ATTENTION_LAYER, LONG_CONVOLUTION_LAYER, MULTISCALE_CONVOLUTION_LAYER,
-    DILATED_CONVOLUTION_LAYER,
-    H3_LAYER, RGLRU_LAYER, GSS_LAYER, MEGA_EMA_LAYER,
+    DILATED_CONVOLUTION_LAYER, H3_LAYER, RGLRU_LAYER, GSS_LAYER, MEGA_EMA_LAYER, DSS_EXP_LAYER,
+    DSS_SOFTMAX_LAYER, STABLE_SSM_EXP_LAYER, STABLE_SSM_SOFTPLUS_LAYER, STABLE_SSM_BEST_LAYER,
+    S5_DISCRETE_LAYER, LIQUID_S4_LAYER, SPECTRAL_SSM_LAYER,
 )  # fmt: skip
 NAMED = {layer.name: layer for layer in LAYERS}
 

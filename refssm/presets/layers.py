@@ -20,6 +20,7 @@ FIXED = {  # what `init` makes of them
     "h3": {"g": 4, "p": 1, "t": 64},
     "gss": {"m": 1, "e": 16},
     "rglru": {"g": 1, "p": 8, "t": 4},
+    "spectral_ssm": {"t": 64},
 }
 
 

@@ -73,7 +73,7 @@ class Trainer:
     def __post_init__(self):
         kinds = self.model.groups()
         groups = {name: GROUPS[kind] for name, kind in kinds.items()}
-        fixed = frozenset(name for name, kind in kinds.items() if kind == self.frozen)
+        fixed = frozenset(n for n, kind in kinds.items() if kind in (self.frozen, "fixed"))
         object.__setattr__(self, "optimizer", AdamW(decay=self.plan.decay, groups=groups))
         object.__setattr__(self, "alike", frozenset(self.model.alike()))
         object.__setattr__(self, "fixed", fixed)

@@ -25,6 +25,7 @@ GROUPS = {
     "weights": WEIGHTS,
     "system": ParameterGroup(rate=0.25, decay=False),
     "plain": ParameterGroup(decay=False),
+    "fixed": ParameterGroup(rate=0.0, decay=False),  # constants of a layer
 }
 
 

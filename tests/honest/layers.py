@@ -105,7 +105,22 @@ def _hope_by_sums(u, log_dt, markov, D, W, b, log_dt_future, markov_future):
     return glu(gelu(np.swapaxes(y, -1, -2)) @ W + b)
 
 
-DIRECT = {"s5_bidirectional": _s5_by_the_operator, "hope_bidirectional": _hope_by_sums}
+def _softmax_of_all_steps(u, log_dt, w, C, D, W, b):
+    """The softmax of dt w k over all k, from its largest modulus, and the sum without FFT."""
+    k, ut = np.arange(u.shape[-2], dtype=u.dtype), np.swapaxes(u, -1, -2)
+    z = (np.exp(log_dt)[:, None] * w)[..., None]
+    ahead = np.where(z.real > 0, k[::-1] * -1, k)  # of a growing mode from the end
+    e = np.exp(z * ahead)
+    K = (C[..., None] / w[:, None] * (e / e.sum(-1, keepdims=True))).sum(-2).real
+    y = jit().causal_convolution_direct(ut, K) + D[:, None] * ut
+    return glu(gelu(np.swapaxes(y, -1, -2)) @ W + b)
+
+
+DIRECT = {
+    "s5_bidirectional": _s5_by_the_operator,
+    "hope_bidirectional": _hope_by_sums,
+    "dss_softmax": _softmax_of_all_steps,
+}
 
 
 def _operator(name: str) -> Operator:

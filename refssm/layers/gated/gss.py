@@ -70,7 +70,7 @@ def modes(p):
 
 def prepared(ops, p, l):
     """The kernels for l steps, and the function from their gradient to that of the parameters."""
-    w, dt = modes(p), np.ones((), p.log_rate.dtype)
+    w, dt = modes(p), np.ones((), p.log_rate.dtype, like=p.log_rate)
 
     def back(dq):
         dw, dC, _ = ops.dss_exp_kernel_vjp(dq.K.astype(p.C.dtype), w, p.C, dt, l=l)

@@ -3,6 +3,7 @@
 from refssm.conformance.planted.layers.attention import OF_ATTENTION
 from refssm.conformance.planted.layers.convolutions import OF_CONVOLUTIONS
 from refssm.conformance.planted.layers.deltanet import OF_DELTANET
+from refssm.conformance.planted.layers.diagonal import OF_DIAGONAL
 from refssm.conformance.planted.layers.gated import OF_GATED
 from refssm.conformance.planted.layers.gates import OF_DIRECTIONS, OF_GATES
 from refssm.conformance.planted.layers.parameters import OF_GRADIENTS, OF_PARAMETERS, OF_STATES
@@ -17,6 +18,7 @@ BUGS = [
     *OF_SOFTMAX,
     *OF_CONVOLUTIONS,
     *OF_GATED,
+    *OF_DIAGONAL,
     *OF_GRADIENTS,
     *OF_STATES,
 ]

@@ -57,6 +57,11 @@ def reversed_last(a):
 
 # by parameter: the name of the bug, what it is, and how the argument changes
 READ = {
+    "a": [("decays_conjugate", "a* for a", np.conj)],
+    "weight": [("weights_reversed", "the weights in the other order", reversed_last)],
+    "phi": [("taps_reversed", "a correlation in place of a convolution", reversed_last)],
+    "M_plus": [("plus_transposed", "the matrices M⁺ are transposed", turned)],
+    "M_minus": [("minus_transposed", "the matrices M⁻ are transposed", turned)],
     "gaps": [
         ("gaps_none", "the gaps are not read", np.ones_like),
         ("gaps_late", "each gap after its sample, not before", lambda g: np.roll(g, -1, -1)),
@@ -180,6 +185,8 @@ for _layer in layers():
     _gate = GATED if _shapes.get("W") == ("h", "2h") else SQUARE
     for _name in _bugs.op.inputs:
         for _row in [*READ.get(_name, []), *_gate.get(_name, [])]:
+            if _row[2] is np.conj and _bugs.op.inputs[_name].kind == "real":
+                continue  # which changes nothing
             _bugs.plant((*_row[:2], {_name: _row[2]}))
     _bugs.plant(*SIGNAL, *FEWER_BITS)
     _row = "unrepeatable", "a result that depends on the call", every_third_call()

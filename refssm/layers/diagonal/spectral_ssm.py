@@ -1,0 +1,121 @@
+"""Spectral SSM: fixed filters of a Hankel matrix, and two learned matrices each [agarwal2023].
+
+    φ_i = σ_i^{1/4} times the i-th eigenvector of Z (`spectral_filters`), t taps
+    y_k = Σ_i (φ_i * u)_k M⁺_i + (φ⁻_i * u)_k M⁻_i + D u_k,   φ⁻_i(j) = (−1)^j φ_i(j)
+    out = GLU(GELU(y) W + b)
+
+Filters are dense: there is no recurrence. A state is the last t inputs. The filters are parameters
+that are not trained, so that somebody's block may have its own.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from refssm import initial
+from refssm.domains import layer_signals, markov_parameters, shifts, skips
+from refssm.layers._frame import Layer, Parameters, parameter
+from refssm.layers._parts import bank
+from refssm.layers._parts.bank import turned
+from refssm.layers._parts.mixing import flat, plus, summed
+from refssm.spectral import spectral_filters
+
+
+@dataclass(frozen=True)
+class SpectralSSM(Parameters):
+    """Parameters of `spectral_ssm`: `n` filters of `t` taps."""
+
+    phi: np.ndarray = parameter(
+        "n t", "σ^{1/4} φ, the first n eigenpairs of Z", "fixed", domain=markov_parameters
+    )
+    M_plus: np.ndarray = parameter("n h h", "uniform between ±1/√h")
+    M_minus: np.ndarray = parameter("n h h", "uniform between ±1/√h")
+    D: np.ndarray = parameter("h", "normal", domain=skips)
+    W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
+    b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
+
+
+def init(rng, *, h, n=8, t=64) -> SpectralSSM:
+    """New parameters in double precision; with more filters than taps all others are 0."""
+    sigma, vectors = spectral_filters(l=t, k=min(n, t))
+    phi = np.zeros((n, t))
+    phi[: len(sigma)] = sigma[:, None] ** 0.25 * vectors
+    plus_, minus = (np.stack([initial.linear(rng, h, h)[0] for _ in range(n)]) for _ in range(2))
+    return SpectralSSM(phi, plus_, minus, rng.standard_normal(h), *initial.linear(rng, h, 2 * h))
+
+
+def _cut(x, l):
+    """l entries of the last axis, with zeros beyond the end."""
+    given = x[..., :l]
+    return np.concatenate([given, np.zeros((*x.shape[:-1], l - given.shape[-1]), x.dtype)], axis=-1)
+
+
+def _signs(t, dtype):
+    """(−1)^j."""
+    return (1 - 2 * (np.arange(t) % 2)).astype(dtype)
+
+
+def _filters(p, l):
+    """φ and φ⁻ for l lags: (2n, l)."""
+    return _cut(np.concatenate([p.phi, p.phi * _signs(p.phi.shape[-1], p.phi.dtype)]), l)
+
+
+def _rows(u):
+    """Every channel of every member as a row of its own: (…, l, h) to (rows, 1, l)."""
+    return turned(u).reshape(-1, 1, u.shape[-2])
+
+
+def _features(ops, filters, u):
+    """Every channel through every filter: (…, l, h 2n)."""
+    found = ops.causal_convolution(_rows(u), filters)
+    found = found.reshape(*u.shape[:-2], u.shape[-1], *filters.shape)
+    found = np.moveaxis(found, -1, -3)
+    return found.reshape(*found.shape[:-2], prod(found.shape[-2:]))
+
+
+def _features_vjp(ops, dfeatures, filters, u):
+    """The gradients of the filters and of u."""
+    rows, (l, h) = _rows(u), u.shape[-2:]
+    found = np.moveaxis(dfeatures.reshape(*dfeatures.shape[:-1], h, len(filters)), -3, -1)
+    du, dfilters = ops.causal_convolution_vjp(found.reshape(-1, *filters.shape), rows, filters)
+    return dfilters, turned(du.reshape(*u.shape[:-2], h, l))
+
+
+def _matrices(p):
+    """M⁺ and M⁻ as one matrix (h 2n, h)."""
+    both = np.concatenate([p.M_plus, p.M_minus])
+    return np.swapaxes(both, 0, 1).reshape(-1, both.shape[-1])
+
+
+def run(ops, p, u):
+    """The output, and the function from its cotangent to the gradients of `p` and of u."""
+    filters, M, (n, t) = _filters(p, u.shape[-2]), _matrices(p), p.phi.shape
+    features = _features(ops, filters, u)
+    y = plus(features @ M, p.D * u)
+
+    def back(dout):
+        dy, dW, db = bank.mixed_vjp(ops, dout, p, y)
+        dfilters, du = _features_vjp(ops, dy @ M.T, filters, u)
+        dphi, dminus = np.split(_cut(dfilters, t), 2)
+        dM = (flat(features).T @ flat(dy)).reshape(-1, 2 * n, M.shape[-1])
+        dM = np.swapaxes(dM, 0, 1)
+        dphi = dphi + dminus * _signs(t, p.phi.dtype)
+        return SpectralSSM(dphi, dM[:n], dM[n:], summed(dy * u), dW, db), plus(du, p.D * dy)
+
+    return bank.mixed(ops, p, y), back
+
+
+def stateful(ops, p, u, state):
+    """The output for a piece from the last inputs, and the next ones."""
+    given, t = np.concatenate([state[0], turned(u)], axis=-1), state[0].shape[-1]
+    features = _features(ops, _filters(p, given.shape[-1]), turned(given))[..., t:, :]
+    return bank.mixed(ops, p, features @ _matrices(p) + p.D * u), (given[..., u.shape[-2] :],)
+
+
+SPECTRAL_SSM_LAYER = Layer(
+    name="spectral_ssm", kind=SpectralSSM, init=init, run=run, stateful=stateful,
+    source="agarwal2023", states={"s": ("h t", layer_signals)},
+    traits=frozenset({"time-invariant", "transform"}),
+    tags=("STU", "spectral transform unit", "Spectral SSM layer"),
+)  # fmt: skip
