@@ -20,7 +20,7 @@ CUPY_TEXT = """
     T absolute arange add all any argmax asarray astype at bitwise_and broadcast_to clip concatenate
     conj conjugate copy cumsum diag divide dtype empty_like equal erf exp eye flags flip greater
     greater_equal imag iscomplexobj isfinite item itemsize less less_equal log log1p logical_and
-    matmul max maximum mean min minimum multiply nbytes ndim negative ones ones_like power ravel
+    matmul max maximum mean min minimum moveaxis multiply nbytes ndim negative ones ones_like power ravel
     real reshape result_type roll shape size split sqrt stack subtract sum swapaxes
     take_along_axis tanh transpose vdot view where zeros zeros_like
 """

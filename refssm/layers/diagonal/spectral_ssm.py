@@ -48,17 +48,18 @@ def init(rng, *, h, n=8, t=64) -> SpectralSSM:
 def _cut(x, l):
     """l entries of the last axis, with zeros beyond the end."""
     given = x[..., :l]
-    return np.concatenate([given, np.zeros((*x.shape[:-1], l - given.shape[-1]), x.dtype)], axis=-1)
+    beyond = np.zeros((*x.shape[:-1], l - given.shape[-1]), x.dtype, like=x)
+    return np.concatenate([given, beyond], axis=-1)
 
 
-def _signs(t, dtype):
-    """(−1)^j."""
-    return (1 - 2 * (np.arange(t) % 2)).astype(dtype)
+def _signs(phi):
+    """(−1)^j for the taps of phi (n, t)."""
+    return np.asarray(1 - 2 * (np.arange(phi.shape[-1]) % 2), phi.dtype, like=phi)
 
 
 def _filters(p, l):
     """φ and φ⁻ for l lags: (2n, l)."""
-    return _cut(np.concatenate([p.phi, p.phi * _signs(p.phi.shape[-1], p.phi.dtype)]), l)
+    return _cut(np.concatenate([p.phi, p.phi * _signs(p.phi)]), l)
 
 
 def _rows(u):
@@ -100,7 +101,7 @@ def run(ops, p, u):
         dphi, dminus = np.split(_cut(dfilters, t), 2)
         dM = (flat(features).T @ flat(dy)).reshape(-1, 2 * n, M.shape[-1])
         dM = np.swapaxes(dM, 0, 1)
-        dphi = dphi + dminus * _signs(t, p.phi.dtype)
+        dphi = dphi + dminus * _signs(p.phi)
         return SpectralSSM(dphi, dM[:n], dM[n:], summed(dy * u), dW, db), plus(du, p.D * dy)
 
     return bank.mixed(ops, p, y), back
