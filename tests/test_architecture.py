@@ -83,8 +83,10 @@ def violations(path):
         return drawn + [n for n in ours if part(n) in others] + plugins(ours)
     if role in ("layers", "training"):
         others = {*SATELLITES, "oracle", "command"} - {"layers", role}
-        libraries = ("safetensors", "sklearn") if role == "training" else ("safetensors",)
-        return foreign(names, *libraries) + [n for n in ours if part(n) in others]
+        data = (
+            ("sklearn", "matplotlib") if role == "training" else ()
+        )  # they ship the data of tasks
+        return foreign(names, "safetensors", *data) + [n for n in ours if part(n) in others]
     if path.name == "testing.py":  # the only root file that may import satellites, lazily
         return foreign(names) + [n for n in _at_import(path) if part(n) in SATELLITES]
     if path.parts[-2:] == ("presets", "layers.py"):  # what a layer's own `init` draws

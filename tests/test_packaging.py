@@ -47,6 +47,7 @@ WITHOUT_IMPORT = {  # a file, and what in it says that the library is used
 }
 ELSEWHERE = {  # libraries under test that no registry installs in one line: docs/findings.md
     "causal_conv1d",
+    "cupyx",  # a part of CuPy
     "lrnnx",
     "mamba_ssm",
     "structured_kernels",

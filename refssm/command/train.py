@@ -12,7 +12,7 @@ import typer
 TaskName = Annotated[str, typer.Argument(help="The task, such as digits or copying.")]
 LayerName = Annotated[str, typer.Option("--layer", help="The kind of layer, such as s5 or s4d.")]
 Steps = Annotated[int, typer.Option(min=1, help="Steps of the optimizer.")]
-Role = Annotated[str, typer.Option("--ops", help="Operators: reference, jit, or gpu.")]
+Role = Annotated[str, typer.Option("--ops", help="Operators: reference, jit or gpu.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of parameters, batches and dropout.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Train with so many seeds, from --seed on.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes that share the seeds.")]

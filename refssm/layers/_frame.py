@@ -50,10 +50,10 @@ FUNCTIONS = {
 }
 MIRRORED = {
     "jit": {"activations": ("gelu", "silu", "gate", "glu"), "norms": ("layer_norm",)},
-    "gpu": {"activations": ("gelu",)},
+    "gpu": {"_algebra.activations": ("gelu",)},
 }
 CORES = {"jit": "_compiling.threads"}  # roles on cores, and the module with `each_on_one_core`
-CARDS = {"gpu": "_launching.places"}  # roles on cards, and the module with `placed` and `fetched`
+CARDS = {"gpu": "_launching.arrays"}  # roles on cards, and the module with `placed` and `fetched`
 
 
 def _with_vjp(names) -> list[str]:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from refssm_gpu._launching.kernel import target
+from refssm_gpu._launching.kernel import on_host, target
+from refssm_gpu._launching.missing import require_card
 
 HALVES = ("float16", "bfloat16")
 ALIGNED = 16  # bytes of one load of a thread
@@ -27,6 +28,18 @@ def empty(shape: Sequence[int], dtype, like: Array) -> Array:
 def made_here() -> Array:
     """An empty array of the current device, or of NumPy in the host build."""
     return target().array(0)
+
+
+def placed(x: np.ndarray) -> Array:
+    """The array on the current card; in the host build the same array. NoCard says what lacks."""
+    if not on_host():
+        require_card("a model with the operators of the role gpu")
+    return namespace(made_here()).asarray(x)
+
+
+def fetched(x: Array) -> np.ndarray:
+    """A copy in the processor's memory; an array of NumPy as it is."""
+    return x if isinstance(x, np.ndarray) else x.get()
 
 
 def contiguous(x: Array, dtype=None) -> Array:

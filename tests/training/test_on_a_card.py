@@ -108,9 +108,9 @@ def test_a_state_goes_to_a_checkpoint_and_back_as_it_is(ops, tmp_path):
 
 def test_a_model_on_no_card_is_a_sentence(monkeypatch):
     pytest.importorskip("array_api_compat", reason="pip install array-api-compat")
-    from refssm_gpu._launching import missing, places
+    from refssm_gpu._launching import arrays, missing
 
     monkeypatch.delenv("REFSSM_GPU", raising=False)
     monkeypatch.setattr(missing, "_lack", lambda: "no NVIDIA driver is loaded here")
     with pytest.raises(missing.NoCard, match=r"^a model .* and no NVIDIA driver is loaded here$"):
-        places.placed(np.ones(2))
+        arrays.placed(np.ones(2))

@@ -118,5 +118,5 @@ SPECTRAL_SSM_LAYER = Layer(
     name="spectral_ssm", kind=SpectralSSM, init=init, run=run, stateful=stateful,
     source="agarwal2023", states={"s": ("h t", layer_signals)},
     traits=frozenset({"time-invariant", "transform"}),
-    tags=("STU", "spectral transform unit", "Spectral SSM layer"),
+    tags=("STU layer", "spectral transform unit layer", "Spectral SSM layer"),
 )  # fmt: skip
