@@ -136,7 +136,7 @@ benchmarks: .venv/benchmarking  ## time all operators of docs/benchmarks.md on a
 	$(BIN)/refssm bench --layers --peers --json docs/training_steps.json
 	$(WITH_TESTS) $(BIN)/python -m docs.build.benchmarks
 
-experiments-quick: .venv/testing  ## train every layer on digits with three seeds, into docs/training.md: 5 minutes
+experiments-quick: .venv/testing  ## train every layer on digits with three seeds, into docs/training.md: 12 minutes
 	$(ONE_THREAD) $(WITH_TESTS) $(BIN)/python -m docs.build.curves
 
 resume: .venv/testing  ## kill a run of 10 000 cases time and again, and let it go on
