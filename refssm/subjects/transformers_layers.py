@@ -1,4 +1,4 @@
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 """transformers' Mamba2Mixer and Qwen3NextGatedDeltaNet, whole, with the judge's parameters.
 
 Their maps lie side by side in one matrix, and so do the taps of their filters, the oldest input

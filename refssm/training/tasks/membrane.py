@@ -7,6 +7,7 @@ and deviation are those of the training part.
 
 from functools import cache
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,8 @@ def potential() -> np.ndarray:
 def _loaded() -> np.ndarray:
     from matplotlib.cbook import get_sample_data
 
-    with get_sample_data("membrane.dat") as file:
+    opened: Any = get_sample_data("membrane.dat")
+    with opened as file:
         found = np.frombuffer(file.read(), "<f4")
     if found.shape != (COUNT,):
         raise TrainingError(f"membrane: matplotlib's file has {found.size} samples, wanted {COUNT}")
