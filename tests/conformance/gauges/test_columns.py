@@ -290,3 +290,16 @@ def test_a_chunk_may_round_its_sums_where_the_first_step_takes_away_all_of_the_s
     sums = np.cumsum((q * dy)[::-1])
     assert gauge.value == 0
     assert np.abs(sums).max() / 4 <= gauge.k0 <= 64 * np.abs(sums).max()
+
+
+def test_with_one_key_sums_that_are_subtracted_are_allowed_though_no_chunk_is_declared():
+    """β k² = 1 − 2⁻²⁰: of what was written a millionth is left after each step, and a kernel by
+    chunks subtracts two sums of all of it."""
+    l, one = 33, np.ones((33, 1))
+    v = np.zeros((l, 1))
+    v[0] = 1
+    given = [one, one, v, np.full(l, 1 - 2.0**-20)]
+    op = operator_named("delta_rule")
+    (gauge,) = bounds(op, given, {}, None, unit=2.0**-53, floor=1e-300)
+    assert abs(gauge.value[-1, 0]) < 1e-150
+    assert 0.1 < gauge.k0[-1, 0] < 64
