@@ -109,9 +109,12 @@ def run(ops, p, u):
 
 def stateful(ops, p, u, state):
     """The output for a piece from the last inputs, and the next ones."""
-    given, t = np.concatenate([state[0], turned(u)], axis=-1), state[0].shape[-1]
-    features = _features(ops, _filters(p, given.shape[-1]), turned(given))[..., t:, :]
-    return bank.mixed(ops, p, features @ _matrices(p) + p.D * u), (given[..., u.shape[-2] :],)
+    rows, before = turned(u)[..., None, :], state[0][..., None, :]
+    filters = _filters(p, p.phi.shape[-1])
+    found, newest = ops.short_convolution_stateful(rows, filters, before)
+    found = np.moveaxis(found, -1, -3)
+    features = found.reshape(*found.shape[:-2], prod(found.shape[-2:]))
+    return bank.mixed(ops, p, features @ _matrices(p) + p.D * u), (newest[..., 0, :],)
 
 
 SPECTRAL_SSM_LAYER = Layer(
