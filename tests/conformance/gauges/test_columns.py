@@ -9,7 +9,6 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.gauges.columns import of_columns, steps
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.gauge import TrackedCall, as_input
-from refssm.conformance.gauges.programs.linear_attention.recurrent import GRADIENTS, OUTPUTS
 from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.conformance.judging.grading import judge
 from refssm.layers._frame import corrected, corrected_from, corrected_vjp
@@ -291,16 +290,3 @@ def test_a_chunk_may_round_its_sums_where_the_first_step_takes_away_all_of_the_s
     sums = np.cumsum((q * dy)[::-1])
     assert gauge.value == 0
     assert np.abs(sums).max() / 4 <= gauge.k0 <= 64 * np.abs(sums).max()
-
-
-@pytest.mark.parametrize("programs", [OUTPUTS, GRADIENTS], ids=["values", "gradients"])
-def test_with_one_key_two_sums_that_are_subtracted_measure_rules_that_declare_no_chunk(programs):
-    program, l = programs["delta_rule"]["apart"], 33
-    for n in (1, 2):
-        k, v = np.zeros((l, n), np.float32), np.zeros((l, 1), np.float32)
-        k[:, 0] = v[0] = 1
-        given = [k, k, v, np.full(l, 1 - 2.0**-10, np.float32)]
-        found = program(*([v] if programs is GRADIENTS else []), *given)
-        assert (found is None) == (n > 1)
-        if found is not None and programs is OUTPUTS:  # 2⁻³²⁰ is left, or a rounding of 1
-            assert 2.0**-30 < abs(found[-1, 0]) < 2.0**-20

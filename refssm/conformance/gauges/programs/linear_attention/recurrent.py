@@ -143,29 +143,23 @@ def _cleared(resets, g):
     return g if resets is None else np.where((resets != 0)[..., None], -np.inf, g).astype(g.dtype)
 
 
-def fitting(
-    op, program: Callable, cotangents: int, *, matrices: bool, one_key: bool = False
-) -> Callable:
-    """The program, which declines cases that would take much memory or time; with `one_key` also
-    those of several keys."""
+def fitting(op, program: Callable, cotangents: int, *, matrices: bool) -> Callable:
+    """The program, which declines cases that would take much memory or time."""
 
     def taken(*arrays, **statics):
         sizes = op.sizes(*arrays[cotangents:], **statics)
         l, n, p = sizes.get("l", 1), sizes["n"], sizes["p"]
         batch = prod(arrays[cotangents].shape[: arrays[cotangents].ndim - len(op.input_dims[0])])
         work = batch * l * n * n * (n + p) * ceil(log2(2 * l))
-        if batch * l * n * p > MOST or (matrices and work > DENSE) or (one_key and n > 1):
+        if batch * l * n * p > MOST or (matrices and work > DENSE):
             return None
         return program(*arrays, **statics)
 
     return taken
 
 
-# apart: with one key a step may take away nearly all, and a right kernel by chunks that is not
-# called one has the rounding errors of its sums to the end of each chunk
-WAYS = {"by_steps": by_steps, "in_chunks": in_chunks, "in_blocks": in_blocks, "doubled": doubled,
-        "apart": apart}  # fmt: skip
-# without blocks from rest: they err less than two sums that a chunk's end subtracts
+WAYS = {"by_steps": by_steps, "in_chunks": in_chunks, "in_blocks": in_blocks, "doubled": doubled}
+# in place of blocks from rest: they err less than two sums that a chunk's end subtracts
 BY_CHUNKS = {"by_steps": by_steps, "in_chunks": in_chunks, "doubled": doubled, "apart": apart}
 
 
@@ -179,9 +173,8 @@ def _programs(gradient: bool) -> dict[str, dict[str, Callable]]:
             pairs = recurrence.mirrors(way.run, way.back, lambda op: lambda f: f)
             for op, pair in zip(recurrence.operators, pairs, strict=True):
                 program, given = (pair.vjp, len(op.outputs)) if gradient else (pair.forward, 0)
-                alone = scan is apart and not recurrence.same_as
                 found.setdefault(op.name, {})[name] = fitting(
-                    op, program, given, matrices=scan is doubled, one_key=alone
+                    op, program, given, matrices=scan is doubled
                 )
     return found
 
