@@ -4,7 +4,8 @@
 judges somebody's block; so is `<name>_layer_stateful`.
 """
 
-from refssm.layers._frame import Layer, Parameters, operators
+from refssm.layers._frame import Layer, Parameters
+from refssm.layers._namespaces import operators
 from refssm.layers.catalog import FUNCTIONS
 
 __all__ = ["Layer", "Parameters", "operators"]

@@ -5,62 +5,19 @@ its gradient, and `stateful`, forward over a piece from a given state. A step is
 1. A layer that reads the future has no states: its declaration leaves out `stateful` and `states`;
 with another kernel for each length of a signal, its `stateful` is `of_one_length`.
 `ops` is where operators come from: `refssm`, or `operators("jit")`.
-
-A layer is also operators, derived from its declaration: what the judge judges somebody's block by.
-`<layer>_layer` has the arguments u (l, h), what the layer reads beside it, then the parameters in
-order, and the output y (l, h).
-`<layer>_layer_stateful` has the states before the first step too, and returns those after the last.
-A layer that is not causal has only the first, without the traits `causal` and `state`.
-
-`bare` has operators in the forms that layers call, when the judge runs a layer to bound its errors.
-They are the references without their checks of arguments, so that tracked arrays pass. Those that
-transform have a rule for their errors in a norm (`refssm/conformance/gauges/layers.py`): a sum of
-the errors of single operations would be wrong for them.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
-from importlib import import_module
-from types import SimpleNamespace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
-import refssm
-from refssm._declaration.contract import CHAIN
-from refssm._declaration.operator import PACKAGES, Operator
 from refssm._declaration.signature import length_of
-from refssm._numerics.broadcasting import unbroadcast_each
-from refssm._numerics.elimination import solved
-from refssm._numerics.overridable import overridable
-from refssm._numerics.powers import states
-from refssm.catalog import OPERATORS
-from refssm.convolution import CAUSAL_CONVOLUTION
-from refssm.discretize import DISCRETIZE_BILINEAR
-from refssm.domains import Domain, layer_signals, weights_of_rows
-from refssm.hope import HOPE_KERNEL
-from refssm.linear_attention.gated_delta import GATED_DELTA_RULE, GATED_DELTA_RULE_STATEFUL
+from refssm.domains import Domain, weights_of_rows
 
-# what layers use between operators, by family; and which of it a role has
-FUNCTIONS = {
-    "activations": ("gelu", "silu", "gate", "glu"),
-    "norms": ("layer_norm", "rms_norm", "batch_norm"),
-}
-MIRRORED = {
-    "jit": {"activations": ("gelu", "silu", "gate", "glu"), "norms": ("layer_norm",)},
-    "gpu": {"_algebra.activations": ("gelu",)},
-}
-CORES = {"jit": "_compiling.threads"}  # roles on cores, and the module with `each_on_one_core`
-CARDS = {"gpu": "_launching.arrays"}  # roles on cards, and the module with `placed` and `fetched`
-
-
-def _with_vjp(names) -> list[str]:
-    return [f"{name}{suffix}" for name in names for suffix in ("", "_vjp")]
-
-
-BETWEEN = [name for names in FUNCTIONS.values() for name in _with_vjp(names)] + ["batch_norm_fixed"]
 T = TypeVar("T", bound="Parameters")
 State = tuple[np.ndarray, ...]
 Ops = Any  # a module or a namespace with the operators' names
@@ -216,7 +173,7 @@ class Layer:
         if not self.causal:
             self.stateful()  # which says why there are none
         size, dtypes = {}, [np.complex64]
-        for x, (letters, _) in zip(p.arrays().values(), _parameters(self).values(), strict=True):
+        for x, (letters, _) in zip(p.arrays().values(), parameters_of(self).values(), strict=True):
             size |= zip(letters, x.shape, strict=True)
             dtypes.append(x.dtype)
         wide = np.result_type(*dtypes)
@@ -236,259 +193,6 @@ class Layer:
         return y[..., 0, :], state
 
 
-def operators(role: str) -> SimpleNamespace:
-    """Every operator of the catalog in this role, with its VJP, and activations and norms; the
-    reference where the operator's declaration, or MIRRORED, says that the role lacks it. If the
-    role works on cores, also `each_on_one_core(function, items)`; if it works on a card, also
-    `placed(x)` and `fetched(x)`, which bring an array there and back."""
-    space = {name: getattr(refssm, name) for name in BETWEEN}
-    for op in OPERATORS:
-        place = "reference" if role in op.lacks else role
-        space[op.name] = op.implementation(place)
-        if op.differentiable:
-            space[f"{op.name}_vjp"] = op.vjp(place)
-    for family, names in MIRRORED.get(role, {}).items():
-        mirrors = import_module(f"{PACKAGES[role]}.{family}")
-        space |= {name: getattr(mirrors, name) for name in _with_vjp(names)}
-    if role in CORES:
-        cores = import_module(f"{PACKAGES[role]}.{CORES[role]}")
-        space["each_on_one_core"] = cores.each_on_one_core
-    if role in CARDS:
-        places = import_module(f"{PACKAGES[role]}.{CARDS[role]}")
-        space |= {"placed": places.placed, "fetched": places.fetched}
-    return SimpleNamespace(**space)
-
-
-@overridable
-def convolution(u, k):
-    """`causal_convolution`."""
-    return CAUSAL_CONVOLUTION.reference(u, k)
-
-
-def convolution_vjp(dy, u, k):
-    """Its VJP: convolutions in reversed time."""
-    gradients = (_backwards(convolution(_backwards(dy), x.conj())) for x in (k, u))
-    return unbroadcast_each(gradients, (u, k))
-
-
-def _backwards(u):
-    return u[..., ::-1]
-
-
-def shifted(u, k, kr):
-    """`bidirectional_convolution_shifted`."""
-    later = convolution(_backwards(u), kr)[..., :-1]
-    return convolution(u, k) + np.concatenate(
-        [_backwards(later), np.zeros_like(u[..., :1])], axis=-1
-    )
-
-
-def shifted_vjp(dy, u, k, kr):
-    """Its VJP: that of both convolutions, the second in reversed time."""
-    dback = np.concatenate([np.zeros_like(dy[..., :1]), dy[..., :-1]], axis=-1)
-    du, dk = convolution_vjp(dy, u, k)
-    later, dkr = convolution_vjp(_backwards(dback), _backwards(u), kr)
-    return du + _backwards(later), dk, dkr
-
-
-@overridable
-def cascade_response(h, dt, *, l):
-    """`hope_kernel`."""
-    return HOPE_KERNEL.reference(h, dt, l=l)
-
-
-@overridable
-def corrected(q, k, v, log_g, beta):
-    """`gated_delta_rule`: its errors are bounded in each column of the state."""
-    return GATED_DELTA_RULE.reference(q, k, v, log_g, beta)
-
-
-@overridable
-def corrected_from(q, k, v, log_g, beta, S0):
-    """`gated_delta_rule_stateful`."""
-    return GATED_DELTA_RULE_STATEFUL.reference(q, k, v, log_g, beta, S0)
-
-
-@overridable
-def corrected_vjp(dy, q, k, v, log_g, beta):
-    """The VJP of the first."""
-    return GATED_DELTA_RULE.bare_vjp(dy, q, k, v, log_g, beta)
-
-
-def dense_states(A, b, x0):
-    """`dense_scan_from`: its states are bounded in norm, with x0 as the first input."""
-    start = np.broadcast_to(x0[..., None, :], (*b.shape[:-2], 1, b.shape[-1]))
-    return states(A, np.concatenate([start, b], axis=-2))[..., 1:, :]
-
-
-def bilinear_pair(A, B, dt):
-    """`discretize_bilinear`, by elimination: LAPACK has no long double."""
-    assert DISCRETIZE_BILINEAR.definition is not None
-    M, N, H = DISCRETIZE_BILINEAR.definition(A, B, dt)
-    return solved(M, N), solved(M, H)
-
-
-def bare() -> SimpleNamespace:
-    """Every operator of the catalog without checks of arguments, and its VJP."""
-    space = {name: getattr(refssm, name) for name in BETWEEN}
-    for op in OPERATORS:
-        space[op.name] = op.reference
-        if op.differentiable:
-            space[f"{op.name}_vjp"] = op.bare_vjp
-    space |= {
-        "causal_convolution": convolution,
-        "causal_convolution_vjp": convolution_vjp,
-        "bidirectional_convolution_shifted": shifted,
-        "bidirectional_convolution_shifted_vjp": shifted_vjp,
-        "hope_kernel": cascade_response,
-        "dense_scan_from": dense_states,
-        "gated_delta_rule": corrected,
-        "gated_delta_rule_stateful": corrected_from,
-        "gated_delta_rule_vjp": corrected_vjp,
-        "discretize_bilinear": bilinear_pair,
-    }
-    return SimpleNamespace(**space)
-
-
-ABSENT = frozenset({"jit", "gpu", "enclosure"})  # a layer takes the mirrors' operators as they are
-STEPPED = frozenset({"causal", "state"})  # traits of a layer with states
-OF_PAIRS = frozenset({"matrix-product", "quadratic"})  # of its pieces, too
-PACKAGE = "refssm.layers"
-ops = cache(bare)
-
-
-def operators_of(layer: Layer) -> Iterator[Operator]:
-    """The operators of a layer: over a sequence, and from its states if it is causal."""
-    yield _whole(layer)
-    if layer.causal:
-        yield _stateful(layer)
-
-
-def public_functions(op: Operator, layer: Layer) -> dict[str, Callable]:
-    """The operator's function and its VJP by name, with checks of their arguments."""
-    named = {op.name: op.checked(op.reference)}
-    if op.differentiable:
-        named[f"{op.name}_vjp"] = op.checked_vjp(_pulled_back(op, layer))
-    return named
-
-
-def _signals(layer: Layer) -> dict[str, tuple[tuple[str, ...], Domain]]:
-    """Shape and domain of u and of what the layer reads beside it, by name."""
-    own = {name: (tuple(text.split()), domain) for name, (text, domain) in layer.beside.items()}
-    return {"u": (("l", "h"), layer_signals)} | own
-
-
-def _domains(*shapes) -> dict[str, Domain]:
-    return {name: domain for of in shapes for name, (_, domain) in of.items()}
-
-
-def _whole(layer: Layer) -> Operator:
-    signals, shapes = _signals(layer), _parameters(layer)
-
-    def forward(*given):
-        read, parameters = given[: len(signals)], given[len(signals) :]
-        _check_cores(layer, parameters)
-        return layer.forward(ops(), layer.kind(*parameters), *read)
-
-    inputs = _domains(signals, shapes)
-    name = f"{layer.name}_layer"
-    return Operator(
-        reference=_presented(forward, name, [*inputs], _doc(layer, _sequence(layer))),
-        signature=f"{_cores(signals)},{_cores(shapes)}->(l,h)",
-        inputs=inputs,
-        batch=", ".join(["b"] * len(signals) + [""] * len(shapes)),
-        traits=layer.traits | (STEPPED if layer.causal else set()),
-        contract=CHAIN,
-        citation=layer.source,
-        lacks=ABSENT,
-        tags=layer.tags,
-    )
-
-
-def _stateful(layer: Layer) -> Operator:
-    signals, shapes = _signals(layer), _parameters(layer)
-    states = {name: (tuple(text.split()), domain) for name, (text, domain) in layer.states.items()}
-    first, last = len(signals), len(signals) + len(shapes)
-
-    def stateful(*given):
-        parameters = given[first:last]
-        _check_cores(layer, parameters)
-        given = (*given[:first], tuple(given[last:]))
-        y, after = layer.stateful(ops(), layer.kind(*parameters), *given)
-        return y, *after
-
-    inputs = _domains(signals, shapes)
-    inputs |= {f"{name}0": domain for name, (_, domain) in states.items()}
-    name = f"{layer.name}_layer_stateful"
-    batch = ["b"] * first + [""] * len(shapes) + ["b"] * len(states)
-    return Operator(
-        reference=_presented(stateful, name, [*inputs], _doc(layer, PIECE)),
-        signature=f"{_cores(signals)},{_cores(shapes)},{_cores(states)}->(l,h),{_cores(states)}",
-        form="stateful",
-        inputs=inputs,
-        outputs=("y", *states),
-        batch=", ".join(batch),
-        traits=STEPPED | (layer.traits & OF_PAIRS),
-        contract=CHAIN,
-        citation=layer.source,
-        lacks=ABSENT | {"vjp"},
-        tags=tuple(f"{tag} with the last state" for tag in layer.tags),
-    )
-
-
-def _pulled_back(op: Operator, layer: Layer) -> Callable:
-    count = len(_signals(layer))
-
-    def vjp(dy, *given):
-        read, parameters = given[:count], given[count:]
-        _check_cores(layer, parameters)
-        gradients, *dread = layer.vjp(ops(), dy, layer.kind(*parameters), *read)
-        return *dread, *gradients.arrays().values()
-
-    told = "".join(f", `{name}`" for name in layer.beside)
-    doc = (
-        f"Gradients of `u`{told} and of each parameter of `{layer}`, in the order of the arguments."
-    )
-    return _presented(vjp, f"{op.name}_vjp", ["dy", *op.inputs], doc)
-
-
-def _parameters(layer: Layer) -> dict[str, tuple[tuple[str, ...], Domain]]:
+def parameters_of(layer: Layer) -> dict[str, tuple[tuple[str, ...], Domain]]:
     """Shape and domain of each parameter, by name."""
     return {f.name: (f.metadata["shape"], f.metadata["domain"]) for f in fields(layer.kind)}
-
-
-def _cores(shapes) -> str:
-    """ "(n),(n,h)" for several shapes in letters."""
-    return ",".join(f"({','.join(letters)})" for letters, _ in shapes.values())
-
-
-def _check_cores(layer: Layer, parameters) -> None:
-    """ValueError for a parameter with leading axes: all members of a batch have the same."""
-    for (name, (letters, _)), p in zip(_parameters(layer).items(), parameters, strict=True):
-        if p.ndim != len(letters):
-            wanted = f"core shape ({', '.join(letters)}) without batch axes"
-            raise ValueError(f"{layer}_layer: `{name}` has shape {p.shape}, wanted {wanted}")
-
-
-def _presented(function: Callable, name: str, arguments: list[str], doc: str) -> Callable:
-    """`function` with the name, the place, the arguments and the docstring of an operator's."""
-    function.__name__ = function.__qualname__ = name
-    function.__module__, function.__doc__ = PACKAGE, doc
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    taken = [inspect.Parameter(argument, kind) for argument in arguments]
-    function.__signature__ = inspect.Signature(taken)  # pyright: ignore[reportFunctionMemberAccess]
-    return function
-
-
-def _sequence(layer: Layer) -> str:
-    """What the operator of the whole does."""
-    return f"Forward over a sequence `u` of l steps and h channels{', from rest' * layer.causal}."
-
-
-PIECE = "Forward over a piece from given states; also the states after it. A step has l = 1."
-
-
-def _doc(layer: Layer, what: str) -> str:
-    """The page of the layer's file, and what this function does."""
-    told = inspect.getdoc(inspect.getmodule(layer.kind)) or str(layer)
-    return f"{told}\n\n{what}"

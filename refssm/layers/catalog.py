@@ -1,6 +1,6 @@
 """All layers by name, and the operators by which the judge judges blocks."""
 
-from refssm.layers._frame import operators_of, public_functions
+from refssm.layers._derived import operators_of, public_functions
 from refssm.layers.attention.attention import ATTENTION_LAYER
 from refssm.layers.attention.gated_deltanet import GATED_DELTANET_LAYER
 from refssm.layers.attention.linear_attention import LINEAR_ATTENTION_LAYER

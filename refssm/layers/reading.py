@@ -146,16 +146,17 @@ Tensors = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Kind:
-    """A layer, the shapes of its tensors, and its parameters from them."""
+    """A layer, the names its tensors must have, their shapes, and its parameters from them."""
 
     layer: Layer
+    names: tuple[str, ...]
     shapes: Callable[[Tensors], dict[str, tuple[int, ...]]]
     parameters: Callable[[Tensors], Parameters]
 
 
 def _block(path, kind: Kind, i: int, found: Tensors) -> tuple[np.ndarray, Parameters]:
     """The scale and the parameters of block i."""
-    for name in FIRST_NAMES if kind is FIRST else SECOND_NAMES:
+    for name in kind.names:
         if name not in found:
             raise ValueError(f"{path}: block {i} has no `{name}`")
     wanted = kind.shapes(found)
@@ -248,5 +249,5 @@ def _second_shapes(found: Tensors) -> dict[str, tuple[int, ...]]:
     }  # fmt: skip
 
 
-FIRST = Kind(MAMBA_LAYER, _first_shapes, _first)
-SECOND = Kind(MAMBA2_LAYER, _second_shapes, _second)
+FIRST = Kind(MAMBA_LAYER, FIRST_NAMES, _first_shapes, _first)
+SECOND = Kind(MAMBA2_LAYER, SECOND_NAMES, _second_shapes, _second)

@@ -136,3 +136,9 @@ def test_its_cache_holds_the_last_keys_and_values_and_says_which_places_are_empt
     assert seen.tolist() == [1, 1, 1, 1]
     for cached, W in ((K, p.W_k), (V, p.W_v)):
         assert np.abs(cached - u[2:] @ W).max() <= 8 * U * np.abs(u).max() * np.abs(W).sum()
+
+
+def test_a_window_without_steps_is_refused():
+    p = ATTENTION_LAYER.init(np.random.default_rng(0), h=4, heads=2, n=2, p=2, t=1)
+    with pytest.raises(ValueError, match=r"^attention: `bias` has no distances, wanted t ≥ 1$"):
+        ATTENTION_LAYER.forward(refssm, replace(p, bias=p.bias[:, :0]), np.ones((3, 4)))

@@ -7,7 +7,7 @@ import refssm
 from refssm.conformance.gauges import contracts
 from refssm.conformance.gauges.gauge import as_input
 from refssm.conformance.gauges.tracked import tracing
-from refssm.layers._frame import bare
+from refssm.layers._namespaces import bare
 from refssm.layers.attention.gated_deltanet import GATED_DELTANET_LAYER
 
 U = 2.0**-53

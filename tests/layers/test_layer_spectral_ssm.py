@@ -4,7 +4,7 @@ import numpy as np
 
 import refssm
 from refssm.layers.diagonal.spectral_ssm import SPECTRAL_SSM_LAYER as LAYER
-from refssm.layers.diagonal.spectral_ssm import _features, _filters
+from refssm.layers.diagonal.spectral_ssm import _features, _filters, _rows
 from refssm.training.loop import Plan
 from refssm.training.setup import Setup
 
@@ -88,8 +88,8 @@ def test_alternating_filters_are_the_filters_of_the_alternating_signal():
     """(φ⁻ * u)_k = (−1)^k (φ * v)_k, v_k = (−1)^k u_k: they hold poles from −1 to 0."""
     p, u = drawn()
     turns = (-1.0) ** np.arange(L)[:, None]
-    filters = _filters(p, L)
-    of = [_features(refssm, filters, x).reshape(L, H, 2, N) for x in (u, turns * u)]
+    found = (refssm.short_convolution(_rows(x), _filters(p)) for x in (u, turns * u))
+    of = [_features(y).reshape(L, H, 2, N) for y in found]
     size = 64 * U * np.abs(p.phi).sum() * np.abs(u).sum()
     assert np.abs(of[0][:, :, 1] - turns[..., None] * of[1][:, :, 0]).max() <= size
 

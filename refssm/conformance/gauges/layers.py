@@ -27,7 +27,7 @@ from refssm.conformance.gauges.tracked import (
 )
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.hope.kernel import kernel_spectrum
-from refssm.layers._frame import cascade_response, convolution
+from refssm.layers._namespaces import cascade_response, convolution
 from refssm.layers._parts.ssm import complexes, reals
 
 LIBRARY = 4  # roundings of a library function

@@ -26,6 +26,8 @@ def weights(q, k, bias, seen=None):
 
     The largest score of a row is subtracted first, so no exponential overflows.
     """
+    if not bias.shape[-1]:
+        raise ValueError("attention: `bias` has no distances, wanted t ≥ 1")
     t, away = bias.shape[-1], np.asarray(_distances(q.shape[-2], k.shape[-2]), like=q)
     there = (away >= 0) & (away < t)
     there = there if seen is None else there & (seen != 0)

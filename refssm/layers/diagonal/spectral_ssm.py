@@ -45,11 +45,9 @@ def init(rng, *, h, n=8, t=64) -> SpectralSSM:
     return SpectralSSM(phi, plus_, minus, rng.standard_normal(h), *initial.linear(rng, h, 2 * h))
 
 
-def _cut(x, l):
-    """l entries of the last axis, with zeros beyond the end."""
-    given = x[..., :l]
-    beyond = np.zeros((*x.shape[:-1], l - given.shape[-1]), x.dtype, like=x)
-    return np.concatenate([given, beyond], axis=-1)
+def _filters(p):
+    """φ and φ⁻: (2n, t)."""
+    return np.concatenate([p.phi, p.phi * _signs(p.phi)])
 
 
 def _signs(phi):
@@ -57,30 +55,15 @@ def _signs(phi):
     return np.asarray(1 - 2 * (np.arange(phi.shape[-1]) % 2), phi.dtype, like=phi)
 
 
-def _filters(p, l):
-    """φ and φ⁻ for l lags: (2n, l)."""
-    return _cut(np.concatenate([p.phi, p.phi * _signs(p.phi)]), l)
-
-
 def _rows(u):
-    """Every channel of every member as a row of its own: (…, l, h) to (rows, 1, l)."""
-    return turned(u).reshape(-1, 1, u.shape[-2])
+    """Every channel as a row beside which the filters are an axis: (…, h, 1, l)."""
+    return turned(u)[..., None, :]
 
 
-def _features(ops, filters, u):
-    """Every channel through every filter: (…, l, h 2n)."""
-    found = ops.causal_convolution(_rows(u), filters)
-    found = found.reshape(*u.shape[:-2], u.shape[-1], *filters.shape)
+def _features(found):
+    """Every channel through every filter, (…, h, 2n, l), as (…, l, h 2n)."""
     found = np.moveaxis(found, -1, -3)
     return found.reshape(*found.shape[:-2], prod(found.shape[-2:]))
-
-
-def _features_vjp(ops, dfeatures, filters, u):
-    """The gradients of the filters and of u."""
-    rows, (l, h) = _rows(u), u.shape[-2:]
-    found = np.moveaxis(dfeatures.reshape(*dfeatures.shape[:-1], h, len(filters)), -3, -1)
-    du, dfilters = ops.causal_convolution_vjp(found.reshape(-1, *filters.shape), rows, filters)
-    return dfilters, turned(du.reshape(*u.shape[:-2], h, l))
 
 
 def _matrices(p):
@@ -91,17 +74,19 @@ def _matrices(p):
 
 def run(ops, p, u):
     """The output, and the function from its cotangent to the gradients of `p` and of u."""
-    filters, M, (n, t) = _filters(p, u.shape[-2]), _matrices(p), p.phi.shape
-    features = _features(ops, filters, u)
+    filters, M, n = _filters(p), _matrices(p), len(p.phi)
+    rows = _rows(u)
+    features = _features(ops.short_convolution(rows, filters))
     y = plus(features @ M, p.D * u)
 
     def back(dout):
         dy, dW, db = bank.mixed_vjp(ops, dout, p, y)
-        dfilters, du = _features_vjp(ops, dy @ M.T, filters, u)
-        dphi, dminus = np.split(_cut(dfilters, t), 2)
+        dfeatures = (dy @ M.T).reshape(*dy.shape[:-1], u.shape[-1], 2 * n)
+        drows, dfilters = ops.short_convolution_vjp(np.moveaxis(dfeatures, -3, -1), rows, filters)
+        dphi, dminus = np.split(dfilters, 2)
         dM = (flat(features).T @ flat(dy)).reshape(-1, 2 * n, M.shape[-1])
         dM = np.swapaxes(dM, 0, 1)
-        dphi = dphi + dminus * _signs(p.phi)
+        dphi, du = dphi + dminus * _signs(p.phi), turned(drows[..., 0, :])
         return SpectralSSM(dphi, dM[:n], dM[n:], summed(dy * u), dW, db), plus(du, p.D * dy)
 
     return bank.mixed(ops, p, y), back
@@ -109,17 +94,15 @@ def run(ops, p, u):
 
 def stateful(ops, p, u, state):
     """The output for a piece from the last inputs, and the next ones."""
-    rows, before = turned(u)[..., None, :], state[0][..., None, :]
-    filters = _filters(p, p.phi.shape[-1])
-    found, newest = ops.short_convolution_stateful(rows, filters, before)
-    found = np.moveaxis(found, -1, -3)
-    features = found.reshape(*found.shape[:-2], prod(found.shape[-2:]))
-    return bank.mixed(ops, p, features @ _matrices(p) + p.D * u), (newest[..., 0, :],)
+    before = state[0][..., None, :]
+    found, newest = ops.short_convolution_stateful(_rows(u), _filters(p), before)
+    y = _features(found) @ _matrices(p) + p.D * u
+    return bank.mixed(ops, p, y), (newest[..., 0, :],)
 
 
 SPECTRAL_SSM_LAYER = Layer(
     name="spectral_ssm", kind=SpectralSSM, init=init, run=run, stateful=stateful,
     source="agarwal2023", states={"s": ("h t", layer_signals)},
-    traits=frozenset({"time-invariant", "transform"}),
+    traits=frozenset({"time-invariant"}),
     tags=("STU layer", "spectral transform unit layer", "Spectral SSM layer"),
 )  # fmt: skip

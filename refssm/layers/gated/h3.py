@@ -145,14 +145,14 @@ def run(ops, p, u):
             through, dW = headed_vjp(turned(dx), u, W)
             du = plus(du, through)
             found.append(dW)
-        dD_shift = _over_time((dshifted * k).sum(-1), p.D_shift)
-        dD = _over_time((dy * stored).sum((-3, -2, -1)), p.D)
+        dD_shift = _over_batch((dshifted * k).sum(-1), p.D_shift)
+        dD = _over_batch((dy * stored).sum((-3, -2, -1)), p.D)
         return H3Kernels(*[*found, dC_shift, dD_shift, dK[:, 0, 0], dD, dW_out]), du
 
     return merged(read(q, y), p.W_out), back
 
 
-def _over_time(dx, x):
+def _over_batch(dx, x):
     """The sum over the batch."""
     return summed(dx.reshape(*dx.shape[: dx.ndim - x.ndim], x.size)).reshape(x.shape)
 

@@ -11,7 +11,7 @@ from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.gauge import TrackedCall, as_input
 from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.conformance.judging.grading import judge
-from refssm.layers._frame import corrected, corrected_from, corrected_vjp
+from refssm.layers._namespaces import corrected, corrected_from, corrected_vjp
 from refssm.oracle import evaluate
 
 UNIT = 2.0**-24

@@ -34,7 +34,7 @@ from refssm.hippo.memory import exponential_states, held_input, held_states
 from refssm.hope.allpass import cascade
 from refssm.hope.circle import all_pass, powers, slope
 from refssm.hope.impulses import all_pass_responses
-from refssm.layers._frame import (
+from refssm.layers._namespaces import (
     cascade_response,
     convolution,
     corrected,

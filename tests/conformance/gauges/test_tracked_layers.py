@@ -10,7 +10,7 @@ from refssm.conformance.gauges import gauge, layers
 from refssm.conformance.gauges.tracked import FUNCTIONS, UFUNCS, Tracked, tracing
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.hope import HOPE_KERNEL
-from refssm.layers._frame import (
+from refssm.layers._namespaces import (
     cascade_response,
     convolution,
     convolution_vjp,

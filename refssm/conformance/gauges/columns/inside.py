@@ -14,7 +14,7 @@ from refssm.conformance.gauges.columns import columns_of
 from refssm.conformance.gauges.columns.steps import Columns, with_row
 from refssm.conformance.gauges.rules import rule
 from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, lifted, met, trace
-from refssm.layers._frame import corrected, corrected_from, corrected_vjp
+from refssm.layers._namespaces import corrected, corrected_from, corrected_vjp
 from refssm.linear_attention.gated_delta import GATED_DELTA
 
 

@@ -12,7 +12,7 @@ from refssm.activations import sigmoid, silu, softplus
 from refssm.conformance.planted.layers.gates import with_operators
 from refssm.conformance.planted.layers.parameters import planting
 from refssm.conformance.planted.planting import instead
-from refssm.layers._frame import bare
+from refssm.layers._namespaces import bare
 from refssm.layers._parts.filters import convolved
 from refssm.layers._parts.heads import beside, headed, merged
 from refssm.layers.attention import linear_attention, mamba2, retnet

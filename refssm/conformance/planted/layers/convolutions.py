@@ -6,7 +6,7 @@ from refssm.activations import sigmoid
 from refssm.conformance.planted.layers.gates import after_system, with_operators
 from refssm.conformance.planted.layers.parameters import planting
 from refssm.conformance.planted.planting import instead
-from refssm.layers._frame import bare
+from refssm.layers._namespaces import bare
 from refssm.layers._parts import bank
 from refssm.layers._parts.kernels import of_length
 from refssm.layers._parts.mixing import linear

@@ -7,7 +7,7 @@ import numpy as np
 from refssm.activations import sigmoid, silu
 from refssm.conformance.planted.layers.gates import with_operators
 from refssm.conformance.planted.layers.parameters import planting
-from refssm.layers._frame import bare
+from refssm.layers._namespaces import bare
 from refssm.layers.attention.gated_deltanet import GATED_DELTANET_LAYER
 from refssm.norms import rms_norm
 

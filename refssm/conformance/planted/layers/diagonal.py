@@ -16,7 +16,7 @@ from refssm.conformance.planted.layers.gates import (
 from refssm.conformance.planted.layers.parameters import planting
 from refssm.conformance.planted.planting import Epsilon, instead
 from refssm.layers import Layer
-from refssm.layers._frame import bare
+from refssm.layers._namespaces import bare
 from refssm.layers._parts import bank, ssm
 from refssm.layers._parts.mixing import linear
 from refssm.layers.diagonal import liquid_s4, s5_discrete, spectral_ssm, stable_ssm

@@ -6,7 +6,7 @@ from refssm.activations import gelu, gelu_tanh, sigmoid, silu, softplus
 from refssm.conformance.planted.layers.gates import with_operators
 from refssm.conformance.planted.layers.parameters import planting
 from refssm.conformance.planted.planting import instead
-from refssm.layers._frame import bare
+from refssm.layers._namespaces import bare
 from refssm.layers._parts import bank
 from refssm.layers._parts.heads import merged
 from refssm.layers._parts.mixing import mapped

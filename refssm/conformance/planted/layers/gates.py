@@ -27,7 +27,7 @@ from refssm.layers import (
     s5_bidirectional,
     s5_irregular,
 )
-from refssm.layers._frame import bare
+from refssm.layers._namespaces import bare
 from refssm.layers._parts import bank, ssm
 from refssm.layers._parts.mixing import linear
 from refssm.layers.convolutions.long_convolution import LONG_CONVOLUTION_LAYER
