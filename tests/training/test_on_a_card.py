@@ -11,6 +11,7 @@ from training.small import setup
 from refssm.layers import operators
 from refssm.layers.catalog import NAMED
 from refssm.training.loop import Plan, moved
+from refssm.training.run import Run
 from refssm.training.setup import Setup
 
 
@@ -114,3 +115,30 @@ def test_a_model_on_no_card_is_a_sentence(monkeypatch):
     monkeypatch.setattr(missing, "_lack", lambda: "no NVIDIA driver is loaded here")
     with pytest.raises(missing.NoCard, match=r"^a model .* and no NVIDIA driver is loaded here$"):
         arrays.placed(np.ones(2))
+
+
+def of_run(folder, ops, steps):
+    """A run of so many steps on arrays of the card, not begun."""
+    run = Run(setup(steps), folder, every=2)
+    run.trainer = replace(run.trainer, ops=operators_apart(ops))
+    run.state = run.trainer.start()
+    return run
+
+
+def test_a_run_on_a_card_is_saved_and_goes_on_with_the_same_bits(ops, tmp_path):
+    first = of_run(tmp_path / "card", ops, 4)
+    first.begin()
+    steps = first.steps()
+    for _ in range(2):
+        next(steps)
+    steps.close()  # killed after the test of step 2
+    again = of_run(tmp_path / "card", ops, 4)
+    again.resume()
+    assert again.state.step == 2
+    assert all(isinstance(p, Apart) for p in again.state.parameters.values())
+    assert len([*again.steps()]) == 2
+    plain = Run(setup(4), tmp_path / "plain", every=2)
+    plain.begin()
+    assert len([*plain.steps()]) == 4
+    assert equal(again.state.parameters, plain.state.parameters)
+    assert equal(again.state.moments, plain.state.moments)
