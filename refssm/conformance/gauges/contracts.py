@@ -233,8 +233,18 @@ def bounds(
     else:
         gauges = derive()
     if op.contract is COLUMNS:
-        return columns.beside(call, gauges, vjp)
+        return columns.beside(call, gauges, vjp, _by_chunks(call, vjp))
     return cumulated.beside(call, gauges, of_vjp=vjp is not None)
+
+
+def _by_chunks(call: TrackedCall, vjp: Callable | None) -> Callable[[], Gauges] | None:
+    """Makes the bounds of a rule by steps as those of the operator by chunks, if it has one."""
+    same = columns.in_chunks(call)
+    if same is None:
+        return None
+    how = {"unit": call.unit, "floor": call.floor, "values": call.values}
+    pulled = vjp and same.op.bare_vjp
+    return cache(lambda: bounds(same.op, same.arrays, same.statics, pulled, **how))
 
 
 def measurable_again(op: Operator, arrays, statics: Mapping, vjp, gauges: Gauges) -> Gauges:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from honest.linear_attention.chunked import IMPLEMENTATIONS
+from honest.linear_attention.chunks import in_chunks
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.gauges.columns import steps
@@ -12,6 +13,9 @@ from refssm.conformance.gauges.gauge import as_input
 from refssm.conformance.gauges.programs.linear_attention.states import NEXT, StateRun, apart
 from refssm.conformance.gauges.programs.measured import SINGLE, SMALLEST, _units
 from refssm.conformance.gauges.tracked import tracing
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import grade_outputs
+from refssm.conformance.planted.linear_attention.forms import form
 from refssm.oracle import evaluate
 
 UNIT = 2.0**-53
@@ -47,6 +51,25 @@ def test_a_chunk_may_keep_the_rounding_errors_of_what_it_takes_away(slope):
     of_steps = operator_named("delta_rule_stateful")
     tight = bounds(of_steps, arrays, {}, of_steps.bare_vjp, unit=UNIT, floor=1e-300)
     assert max(ratios(tight, found, wanted)) > 1e6  # and a loop may not
+
+
+def after_one_impulse(l=64):
+    """Steps that each leave 0.4 of the state, and are read when less is left than a sum over the
+    chunk can hold."""
+    q, v = np.zeros((2, l, 1))
+    q[l // 2 :], v[0] = 1.0, 1.0
+    return [q, np.full((l, 1), KEY), v, np.full(l, 0.6)]
+
+
+def test_a_chunk_judged_as_the_steps_is_right_in_norm():
+    op, arrays = operator_named("delta_rule"), after_one_impulse()
+    chunk = form(op, in_chunks(64))
+    (gauge,) = expect(op, arrays, {})
+    verdicts = [grade_outputs(op, arrays, (f(*arrays),), (gauge,)) for f in (op.reference, chunk)]
+    assert [verdict.grade for verdict in verdicts] == ["A", "N"]
+    assert verdicts[1].message.startswith("cancels: ")
+    off = chunk(*arrays) + 1e-12
+    assert grade_outputs(op, arrays, (off,), (gauge,)).grade == "F"
 
 
 def test_one_chunk_of_255_steps_keeps_the_errors_of_its_first_steps():

@@ -143,18 +143,18 @@ def test_the_last_state_may_err_by_differences_of_sums_as_the_outputs_do(name):
 
 
 def test_without_sums_of_gates_the_second_gauge_is_the_first():
-    op, arrays = operator_named("gated_delta_rule"), case(np.float64)
-    (gauge,) = of_values(op, arrays)
+    op, arrays = operator_named("gated_delta_rule_chunked"), case(np.float64)
+    (gauge,) = of_values(op, arrays, {"chunk": 8})
     assert gauge.cumulated is not None
-    (tight,) = of_columns(TrackedCall(op, arrays, {}, UNIT, TINY))
+    (tight,) = of_columns(TrackedCall(op, arrays, {"chunk": 8}, UNIT, TINY))
     assert np.allclose(gauge.cumulated.of_terms(), gauge.k0, rtol=1e-12)
     assert (tight.k0 >= gauge.k0).all()
     assert (gauge.cumulated.whole() > 50 * gauge.k0).any()
-    (y,) = evaluate(op, *arrays)
+    (y,) = evaluate(op, *arrays, chunk=8)
     error = np.abs(by_differences(*(a.astype(np.float32) for a in arrays), chunk=8) - y)
     assert (error <= 16 * UNIT * gauge.cumulated.whole()).all()
     assert (error > 16 * UNIT * gauge.k0).any()
-    (delta,) = of_values(operator_named("delta_rule"), [*arrays[:3], arrays[4]])
+    (delta,) = of_values(operator_named("delta_rule_chunked"), [*arrays[:3], arrays[4]], {"chunk": 8})
     assert delta.cumulated is not None
     assert np.allclose(delta.cumulated.whole(), delta.k0, rtol=1e-12)  # without gates
 
@@ -185,10 +185,10 @@ def test_a_system_whose_rows_are_exchanged_is_right_in_norm():
 
 
 def test_gradients_through_a_system_whose_rows_are_exchanged_have_a_bound():
-    op = operator_named("delta_rule")
+    op = operator_named("delta_rule_chunked")
     for largest, more in ((2, True), (1, False)):
         arrays = [np.ones((40, 1), np.float32), *equal_keys(largest)]
-        gauges = bounds(op, arrays, {}, op.bare_vjp, unit=UNIT, floor=TINY)
+        gauges = bounds(op, arrays, {"chunk": 40}, op.bare_vjp, unit=UNIT, floor=TINY)
         for name, gauge in zip(op.inputs, gauges, strict=True):
             assert gauge.cumulated is not None
             larger = gauge.cumulated.whole() / gauge.k0

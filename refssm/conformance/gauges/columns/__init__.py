@@ -16,7 +16,7 @@ from refssm._declaration.arguments import several
 from refssm._declaration.operator import Operator
 from refssm._declaration.recurrence import Recurrence
 from refssm.conformance.gauges.columns.dplr import LowRankColumns
-from refssm.conformance.gauges.columns.steps import RECURRENCES, Columns, one_of, with_row
+from refssm.conformance.gauges.columns.steps import LONG, RECURRENCES, Columns, one_of, with_row
 from refssm.conformance.gauges.gauge import (
     Cumulated,
     Gauge,
@@ -33,6 +33,9 @@ from refssm.linear_attention.sweep import gates_keys
 LOW_RANK = (DELTA_DPLR_RULE, DELTA_DPLR_BY_CHUNKS)
 OF = {op.name: (recurrence, j) for recurrence in (*RECURRENCES, *LOW_RANK)
       for j, op in enumerate(recurrence.operators)}  # fmt: skip
+# the operator by chunks of each form of a rule by steps
+BY_CHUNKS = {op.name: chunked for rule in (*RECURRENCES, *LOW_RANK) if rule.same_as
+             for op, chunked in zip(rule.same_as.operators, rule.operators, strict=False)}  # fmt: skip
 
 
 def columns_of(recurrence: Recurrence, floor: float, unit: float) -> Columns:
@@ -42,14 +45,29 @@ def columns_of(recurrence: Recurrence, floor: float, unit: float) -> Columns:
     return kind([*recurrence.inputs], keyed, floor, unit, chunked)
 
 
-def beside(call: TrackedCall, gauges: Gauges, vjp: Callable | None) -> Gauges:
-    """The gauges with the second one, of programs by sums of gates that exchange rows."""
+def in_chunks(call: TrackedCall) -> TrackedCall | None:
+    """The same call of the operator by chunks, of the longest that kernels have; None without."""
+    op = BY_CHUNKS.get(call.op.name)
+    return replace(call, op=op, statics={**call.statics, "chunk": LONG}) if op else None
+
+
+def beside(
+    call: TrackedCall, gauges: Gauges, vjp: Callable | None, chunked: Callable[[], Gauges] | None
+) -> Gauges:
+    """The gauges with the second one, of programs by sums of gates that exchange rows.
+
+    For a rule by steps it is at least K0 of the operator by chunks (`chunked`): sums of a chunk
+    keep the roundings of what a later step takes away, which the steps do not.
+    """
 
     @cache
     def bounds(cumulated: str) -> list[np.ndarray]:
         found = of_columns_gradients(call, vjp, cumulated) if vjp else of_columns(call, cumulated)
         # that of K0 is larger than what was measured, and so is this one, in the place of K1
-        return [own.k0 * _times(g.k1, g.k0) for own, g in zip(gauges, found, strict=True)]
+        own = [own.k0 * _times(g.k1, g.k0) for own, g in zip(gauges, found, strict=True)]
+        if chunked is None:
+            return own
+        return [np.maximum(k, g.k0) for k, g in zip(own, chunked(), strict=True)]
 
     def second(j: int) -> Cumulated:
         return Cumulated(lambda: bounds("whole")[j], lambda: bounds("terms")[j])
