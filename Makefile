@@ -17,7 +17,7 @@ WITH_TESTS := PYTHONPATH=tests
 ONE_THREAD := OPENBLAS_NUM_THREADS=1
 
 .PHONY: help verify test test-kernels test-kernels-all test-gpu test-versions test-turn test-all subjects lint soak resume tables \
-  pictures benchmarks benchmarks-gpu experiments-quick vectors wheel docs docs-browser clean
+  pictures benchmarks benchmarks-gpu experiments experiments-quick vectors wheel docs docs-browser clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -138,6 +138,9 @@ benchmarks: .venv/benchmarking  ## time all operators of docs/benchmarks.md on a
 
 experiments-quick: .venv/testing  ## train every layer on digits with three seeds, into docs/training.md: 12 minutes
 	$(ONE_THREAD) $(WITH_TESTS) $(BIN)/python -m docs.build.curves
+
+experiments: .venv/testing  ## what the papers say, into docs/experiments.md: all, or ONLY="recall cost"; what was trained is kept in runs/
+	$(ONE_THREAD) $(WITH_TESTS) $(BIN)/python -m docs.build.claims $(ONLY)
 
 resume: .venv/testing  ## kill a run of 10 000 cases time and again, and let it go on
 	$(ONE_THREAD) REFSSM_RESUMED_CASES=10000 $(BIN)/python -m pytest --quiet tests/conformance/spreading/test_resume.py -k killed

@@ -35,7 +35,7 @@ BY_NAME = {
     "refssm.conformance.planted": r"refssm\.conformance\.planted\.[a-z]\w*",
     "refssm.bench.training.steps": r"refssm\.bench\.training\.jax_models",
     "refssm.command.plot": r"refssm\.gallery\.[a-z]\w*",
-    "refssm.command.experiment": r"refssm\.experiments\.[a-z]\w*",
+    "refssm.experiments.catalog": r"refssm\.experiments\.(trained\.)?[a-z]\w*",
     # modules in a table of names
     "refssm.conformance.calling.links": r"refssm\.conformance\.calling\.child",
     "refssm.conformance.calling.adapters": r"refssm\.conformance\.calling\.adapters\.\w+",

@@ -1,21 +1,23 @@
-"""`refssm experiment`: experiments on the theory of Hankel operators, as a table and a picture."""
+"""`refssm experiment`: experiments on what papers say, as a table and a picture."""
 
 import sys
 import time
-from collections.abc import Callable, Iterable
-from importlib import import_module
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
 
 from refssm.command.plot import FORMATS
 from refssm.command.saying import CommandGroup
+from refssm.experiments.catalog import EXPERIMENTS, TRAINED, module_of
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="Run an experiment on Hankel operators and HOPE: print a table, draw a PNG or SVG.",
+    help="Run an experiment on a claim of the theory or of a paper: a table, and a PNG or SVG.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -26,48 +28,104 @@ Output = Annotated[
 ]
 
 
-EXPERIMENTS = {
-    "hankel-rank": "Count Hankel singular values against n. Random systems and HOPE.",
-    "perturbation": "Move parameters, measure transfer functions. Compared with the bounds.",
-    "memory": "Compare impulse responses. How long LegS, S4D, S5, HOPE remember, and aliasing.",
-    "initialisation": "Draw Hankel singular values at the start. LegS, S4D, random poles, HOPE.",
-    "digits": "Train every layer on scanned digits. Loss and accuracy, three seeds.",
-    "convergence": "Run gradient descent to a target. In HOPE's parameters and in diagonal ones.",
-}
+Seeds = Annotated[int, typer.Option(min=1, help="Train with so many seeds, from --seed on.")]
+Folder = Annotated[
+    Path | None, typer.Option(help="Each model has a folder in it; else runs/EXPERIMENT.")
+]
+Workers = Annotated[int, typer.Option(min=1, help="Processes that share the models.")]
+Dask = Annotated[str | None, typer.Option("--dask", help="Train on the Dask cluster here.")]
 
 
 def _command(name: str, told: str) -> None:
-    """Register one subcommand; the experiment's module has its name with _ instead of -."""
+    """Register one subcommand."""
 
     @app.command(name, help=told)
     def run(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
-        _shown(name.replace("-", "_"), seed, quick, output)
+        experiment = module_of(name)
+        _shown(
+            name,
+            experiment,
+            lambda: experiment.measured(seed=seed, quick=quick, track=_track(name)),
+            output,
+            f"seed {seed}",
+        )
+
+
+def _training(name: str, told: str) -> None:
+    """Register one subcommand that trains models in folders."""
+
+    @app.command(name, help=f"{told} What is trained stays, and is not trained again.")
+    def run(
+        seed: Seed = 0,
+        seeds: Seeds = 3,
+        quick: Quick = False,
+        output: Output = None,
+        folder: Folder = None,
+        workers: Workers = 1,
+        dask: Dask = None,
+    ) -> None:
+        from refssm.experiments.trained.trials import tried, with_seeds
+
+        experiment = module_of(name)
+
+        def measured():
+            own = folder or Path("runs") / (f"{name}-quick" if quick else name)
+            trials = with_seeds(experiment.trials(quick=quick), range(seed, seed + seeds))
+            with _crew(workers, dask) as each:
+                runs = tried(trials, own.resolve(), each=each, track=_track(name, len(trials)))
+            return experiment.measured(runs)
+
+        _shown(name, experiment, measured, output, f"seeds {seed} to {seed + seeds - 1}")
 
 
 for _name, _told_of in EXPERIMENTS.items():
     _command(_name, _told_of)
+for _name, _told_of in TRAINED.items():
+    _training(_name, _told_of)
 
 
-def _shown(name: str, seed: int, quick: bool, output: Path | None) -> None:
+@contextmanager
+def _crew(workers: int, address: str | None) -> Iterator[Callable]:
+    """How tasks are shared: in turn, among processes, or on a cluster."""
+    from refssm.conformance.spreading.crew import local
+    from refssm.conformance.spreading.processes import remote
+    from refssm.conformance.usage_error import UsageError
+    from refssm.experiments.trained.trials import in_turn
+
+    if workers > 1 and address is not None:
+        raise UsageError("--workers and --dask: both say where to train; leave one out")
+    if workers == 1 and address is None:
+        yield in_turn
+        return
+    with remote(address) if address is not None else local(workers) as crew:
+        yield crew.each
+
+
+def _shown(
+    name: str, experiment: ModuleType, measured: Callable, output: Path | None, seeds: str
+) -> None:
     """Measure, print and draw; UsageError before the measurement if the picture is impossible."""
     from refssm.conformance.usage_error import UsageError
 
-    output = output or Path(f"{name}.png")
+    output = output or Path(f"{name.replace('-', '_')}.png")
     if find_spec("matplotlib") is None:
         raise UsageError("experiments need matplotlib: pip install matplotlib")
     if output.suffix not in FORMATS:
         raise UsageError(f"{output}: wanted a file name that ends in {' or '.join(FORMATS)}")
     if not output.parent.is_dir():
         raise UsageError(f"{output}: No such file or directory")
-    experiment, started = import_module(f"refssm.experiments.{name}"), time.perf_counter()
-    result = experiment.measured(seed=seed, quick=quick, track=_track(name))
+    started = time.perf_counter()
+    result = measured()
     for table in experiment.tables(result):
         typer.echo(f"{_told(table)}\n")
+    if hasattr(experiment, "CLAIM"):
+        typer.echo(f"claim: {experiment.CLAIM.told}")
+        typer.echo("".join(f"{finding}\n" for finding in experiment.findings(result)))
     try:
         experiment.draw(output, result)
     except OSError as error:
         raise UsageError(f"{output}: {error.strerror}") from None
-    typer.echo(f"{output}   seed {seed}   {time.perf_counter() - started:.1f} s")
+    typer.echo(f"{output}   {seeds}   {time.perf_counter() - started:.1f} s")
 
 
 def _told(table) -> str:
@@ -91,7 +149,7 @@ def _told(table) -> str:
     )
 
 
-def _track(name: str) -> Callable[[Iterable], Iterable]:
+def _track(name: str, total: int | None = None) -> Callable[[Iterable], Iterable]:
     """A progress bar on a terminal; otherwise no change."""
     if not sys.stderr.isatty():
         return iter
@@ -99,4 +157,5 @@ def _track(name: str) -> Callable[[Iterable], Iterable]:
     from rich.progress import track
 
     console = Console(stderr=True)
-    return lambda items: track(items, description=name, console=console, transient=True)
+    how = {"description": name, "console": console, "transient": True}
+    return lambda items: track(items, total=total, **how)

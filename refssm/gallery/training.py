@@ -8,6 +8,9 @@ from typing import NamedTuple
 from refssm.gallery.drawing import figure, styled, written
 
 COLOURS = 10  # of Matplotlib's cycle: curves after these are dashed
+MOST = 12  # curves whose names fit into a panel; more are named once, below all panels
+NAMES = 5  # beside each other, below the panels
+DASHES = ("-", "--", ":", "-.")
 
 
 class Curve(NamedTuple):
@@ -27,12 +30,14 @@ class CurvePanel(NamedTuple):
 
 def draw(output: Path, panels: Sequence[CurvePanel]) -> Path:
     """Write the picture: the median of the runs, and a band from the least to the largest."""
+    most = max(len(panel.curves) for panel in panels)
+    lines = -(-most // NAMES) if most > MOST else 0
     with styled():
-        made, axes = figure(1, len(panels), (4.4 * len(panels), 3.6))
+        made, axes = figure(1, len(panels), (4.4 * len(panels), 3.6 + 0.16 * lines))
         for axis, panel in zip(axes[0], panels, strict=True):
             for i, (label, curve) in enumerate(panel.curves.items()):
                 values = list(zip(*curve.runs, strict=True))
-                style = {"linewidth": 1.1, "linestyle": "--" if i >= COLOURS else "-"}
+                style = {"linewidth": 1.1, "linestyle": DASHES[i // COLOURS % len(DASHES)]}
                 axis.plot(curve.steps, [median(v) for v in values], label=label, **style)
                 if len(curve.runs) > 1:
                     low, high = [min(v) for v in values], [max(v) for v in values]
@@ -41,8 +46,11 @@ def draw(output: Path, panels: Sequence[CurvePanel]) -> Path:
             axis.set_xlabel("step")
             if panel.logarithmic:
                 axis.set_yscale("log")
-            if len(panel.curves) > 1:
+            if len(panel.curves) > 1 and not lines:
                 axis.legend(frameon=False, fontsize=7.5)
+        if lines:
+            named = axes[0, 0].get_legend_handles_labels()
+            made.legend(*named, loc="outside lower center", ncols=NAMES, frameon=False, fontsize=7)
         return written(made, output)
 
 

@@ -14,24 +14,18 @@ pytest.importorskip("sklearn", reason="no scikit-learn: layers are not trained o
 
 from refssm.command import experiment as command
 from refssm.experiments import (
+    catalog,
     convergence,
-    digits,
     hankel_rank,
     initialisation,
     memory,
     perturbation,
     systems,
 )
+from refssm.experiments.catalog import module_of
 from refssm.gallery import drawing
 
-EXPERIMENTS = {
-    "hankel-rank": hankel_rank,
-    "perturbation": perturbation,
-    "memory": memory,
-    "initialisation": initialisation,
-    "convergence": convergence,
-    "digits": digits,
-}
+EXPERIMENTS = {name: module_of(name) for name in catalog.EXPERIMENTS}
 u = 2.0**-53
 
 

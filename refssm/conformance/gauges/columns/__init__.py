@@ -34,8 +34,11 @@ LOW_RANK = (DELTA_DPLR_RULE, DELTA_DPLR_BY_CHUNKS)
 OF = {op.name: (recurrence, j) for recurrence in (*RECURRENCES, *LOW_RANK)
       for j, op in enumerate(recurrence.operators)}  # fmt: skip
 # the operator by chunks of each form of a rule by steps
-BY_CHUNKS = {op.name: chunked for rule in (*RECURRENCES, *LOW_RANK) if rule.same_as
-             for op, chunked in zip(rule.same_as.operators, rule.operators, strict=False)}  # fmt: skip
+BY_CHUNKS = {
+    op.name: chunked
+    for rule in (*RECURRENCES, *LOW_RANK) if rule.same_as
+    for op, chunked in zip(rule.same_as.operators, rule.operators, strict=False)
+}  # fmt: skip
 
 
 def columns_of(recurrence: Recurrence, floor: float, unit: float) -> Columns:

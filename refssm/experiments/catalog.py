@@ -1,0 +1,28 @@
+"""The experiments by the names of the command: the module of each, and a line about it."""
+
+from importlib import import_module
+from types import ModuleType
+
+EXPERIMENTS = {
+    "hankel-rank": "Count Hankel singular values against n. Random systems and HOPE.",
+    "perturbation": "Move parameters, measure transfer functions. Compared with the bounds.",
+    "memory": "Compare impulse responses. How long LegS, S4D, S5, HOPE remember, and aliasing.",
+    "initialisation": "Draw Hankel singular values at the start. LegS, S4D, random poles, HOPE.",
+    "digits": "Train every layer on scanned digits. Loss and accuracy, three seeds.",
+    "convergence": "Run gradient descent to a target. In HOPE's parameters and in diagonal ones.",
+}
+# of experiments that train models: their runs have folders, and share processes
+TRAINED = {
+    "recall": "Train on induction and associative recall. Attention, S4D, GSS, H3, Mamba.",
+}
+
+
+def all_experiments() -> dict[str, str]:
+    """Each name with a line about it."""
+    return EXPERIMENTS | TRAINED
+
+
+def module_of(name: str) -> ModuleType:
+    """The module of an experiment, which has its name with _ instead of -."""
+    folder = "refssm.experiments.trained." if name in TRAINED else "refssm.experiments."
+    return import_module(folder + name.replace("-", "_"))
