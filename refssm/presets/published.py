@@ -23,6 +23,7 @@ BESIDE: Mapping[str, tuple[int, int]] = {  # what is drawn beside 128 and beside
     "r": (1, 1),
 }
 OUTPUTS = (64, 2)  # of a system with several inputs: 64 of both would be too many
+OF_PRODUCTS = (8, 1)  # where a head stores all products of its channels: H3 has 8 or 1
 SEQUENCES = (3, 2)  # packed ones, chunks, or places
 OTHERS = (3, 2)  # sizes that no model names
 FEATURES = (1024,)  # of a norm over all channels
@@ -66,6 +67,8 @@ def wide(
     beside = {**BESIDE}
     if {"m", "p"} <= {*dims} and not _counted(op):
         beside["p"] = OUTPUTS
+    if any(ds.count("p") > 1 for ds in op.output_dims):
+        beside["p"] = OF_PRODUCTS
     beside |= {COUNT: SEQUENCES} if _counted(op) else {}
     return tuple(
         {d: n if d == "n" else beside.get(d, OTHERS)[i] for d in dims} for i, n in enumerate(orders)
