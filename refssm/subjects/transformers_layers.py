@@ -1,8 +1,10 @@
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
-"""transformers' Mamba2Mixer and Qwen3NextGatedDeltaNet, whole, with the judge's parameters.
+"""transformers' Mamba2Mixer, Qwen3NextGatedDeltaNet and RecurrentGemma's block, whole, with the
+judge's parameters.
 
 Their maps lie side by side in one matrix, and so do the taps of their filters, the oldest input
 first. Qwen3-Next's ε is set to 1e-5; its own is 1e-6, with which it is another function.
+RecurrentGemma's first step of a document is not scaled: places begin with 1, not 0.
 """
 
 from functools import cache
@@ -10,9 +12,12 @@ from typing import Any
 
 import torch
 from torch.func import functional_call
-from transformers import Mamba2Config, Qwen3NextConfig
+from transformers import Mamba2Config, Qwen3NextConfig, RecurrentGemmaConfig
 from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer
 from transformers.models.qwen3_next.modeling_qwen3_next import Qwen3NextGatedDeltaNet
+from transformers.models.recurrent_gemma.modeling_recurrent_gemma import (
+    RecurrentGemmaRecurrentBlock,
+)
 
 from refssm.testing import implements
 
@@ -99,3 +104,40 @@ def gated_deltanet_layer(
         "out_proj.weight": W_out.flatten(0, 1).T,
     }  # fmt: skip
     return functional_call(deltanet(h, g, n, p, t), weights, (u,))
+
+
+@cache
+def recurrent_block(h, g, p, t):
+    """A recurrent block of these sizes."""
+    config = RecurrentGemmaConfig(  # pyright: ignore[reportCallIssue]
+        hidden_size=h, num_attention_heads=g, lru_width=g * p, conv1d_width=t,
+        hidden_activation="gelu", num_hidden_layers=1,
+    )  # fmt: skip
+    return RecurrentGemmaRecurrentBlock(config, 0).eval()
+
+
+@implements(
+    "rglru_layer",
+    layout="b l h, g h p, g p, g h p, g p, g p t, g p, g p p, g p, g p p, g p, g p, g p h, h "
+    "-> b l h",
+    vjp=True,
+    **F4,
+)
+def rglru_layer(
+    u, W_gate, b_gate, W_u, b_u, k, k_bias, W_r, b_r, W_i, b_i, a_param, W_out, b_out
+):
+    """RecurrentGemmaRecurrentBlock.forward over a sequence, from rest."""
+    (g, h, p), t = W_u.shape, k.shape[-1]
+    block = recurrent_block(h, g, p, t)
+    block.rg_lru.recurrent_states = None  # a call leaves its last state there
+    weights = {
+        "linear_y.weight": _beside(W_gate), "linear_y.bias": b_gate.flatten(),
+        "linear_x.weight": _beside(W_u), "linear_x.bias": b_u.flatten(),
+        "conv_1d.weight": _taps(k), "conv_1d.bias": k_bias.flatten(),
+        "rg_lru.recurrent_param": a_param.flatten(),
+        "rg_lru.recurrent_gate_weight": W_r, "rg_lru.recurrent_gate_bias": b_r,
+        "rg_lru.input_gate_weight": W_i, "rg_lru.input_gate_bias": b_i,
+        "linear_out.weight": W_out.flatten(0, 1).T, "linear_out.bias": b_out,
+    }  # fmt: skip
+    places = torch.arange(1, u.shape[1] + 1)[None]
+    return functional_call(block, weights, (u, places, None), {"use_cache": False})[0]
