@@ -123,9 +123,7 @@ def recurrent_block(h, g, p, t):
     vjp=True,
     **F4,
 )
-def rglru_layer(
-    u, W_gate, b_gate, W_u, b_u, k, k_bias, W_r, b_r, W_i, b_i, a_param, W_out, b_out
-):
+def rglru_layer(u, W_gate, b_gate, W_u, b_u, k, k_bias, W_r, b_r, W_i, b_i, a_param, W_out, b_out):
     """RecurrentGemmaRecurrentBlock.forward over a sequence, from rest."""
     (g, h, p), t = W_u.shape, k.shape[-1]
     block = recurrent_block(h, g, p, t)
