@@ -15,7 +15,7 @@ from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Conduct
-from refssm.conformance.diagnosis.hints import flushed, in_tf32, in_wider, masked
+from refssm.conformance.diagnosis.hints import flushed, in_tf32, in_wider, masked, of_one_sign
 from refssm.conformance.diagnosis.script import STORY, failing_call, script, story
 from refssm.conformance.diagnosis.shrinking import never, simplest_values
 from refssm.conformance.file_errors import make_folder, whole
@@ -60,6 +60,8 @@ def explain(
             or in_tf32(check, candidate, verdict)
             or in_wider(check, candidate, arrays, statics, accepted, verdict)
         )
+        above = hints and of_one_sign(check, candidate, arrays, statics)
+        hint = f"{above}{hint or ''}".removesuffix("; ") if above else hint
     else:
         hint = hints and (flushed(check, candidate, case) or f"case: {case}")
     called = _called(check, candidate, case, arrays, statics, verdict)

@@ -40,6 +40,7 @@ SPREAD = (
 )
 SPARED = 6  # bits that one rounding may be below the bound
 INSTEAD = (1.0, 0.5, -0.25, 0.75, -1.0)  # numbers in place of NaN: no state grows much by them
+BELOW_0 = "right with −|{0}| in the place of {0}: only {0} above 0 is wrong here; "
 AS_WRONG = ": the formula is wrong, this is not rounding"
 PATH = "takes another path"
 MORE_BITS = 10  # of 29 more bits in double precision: cancellation loses some of them
@@ -302,6 +303,24 @@ def _before(op: Operator, spread, step: int) -> bool:
     along = [np.moveaxis(bad, d.index(op.leading) - len(d), 0) for bad, d in timed]
     taken = slice(0, step + 1) if "anticausal" in op.traits else slice(step, None)
     return any(bad.any() for bad in along) and not any(bad[taken].any() for bad in along)
+
+
+def of_one_sign(check: Check, candidate: Candidate, arrays, statics) -> str:
+    """A hint if the call is right with −|x| in the place of the logarithm x of a decay, and else
+    wrong: a guard against overflow takes e^x for 0, or for 1, where x > 0.
+
+    With zeros in that place a decay that is not used would be right, too.
+    """
+    if check.rule.of_gradient:
+        return ""
+    for i, (name, domain) in enumerate(candidate.op.inputs.items()):
+        if not (name.startswith("log_") and domain.decay and (arrays[i].real > 0).any()):
+            continue
+        below = [a - a.real - np.abs(a.real) if j == i else a for j, a in enumerate(arrays)]
+        judged = [_judged_again(candidate, given, statics) for given in (arrays, below, arrays)]
+        if all(judged) and [bool(v and v.ok) for v in judged] == [False, True, False]:
+            return BELOW_0.format(name)
+    return ""
 
 
 def _judged_again(candidate, arrays, statics) -> Verdict | None:

@@ -262,3 +262,23 @@ def test_of_a_last_step_that_is_wrong_no_reason_is_given(lengths):
         (gauge,) = expect(op, [a, b], {}, standard=held)
         wrong.append(Wrong(x, gauge, held, "x", op.output_dims[0]))
     assert place_of(wrong, [], op, False) == "only the last step is wrong"
+
+
+def at_most_0(x):
+    return np.where(np.real(x) > 0, x - np.real(x), x)
+
+
+SIGNED = "only log_a above 0 is wrong here"
+
+
+def test_a_guard_against_overflow_is_told_by_the_sign_that_it_guards():
+    right = reference("ssd_recurrent")
+    result = failed("ssd_recurrent", lambda x, log_a, B, C: right(x, at_most_0(log_a), B, C))
+    assert result.hint.startswith(f"right with −|log_a| in the place of log_a: {SIGNED}")
+
+
+def test_a_gate_that_is_wrong_at_both_signs_is_not_told_as_a_guard():
+    right = reference("ssd_recurrent")
+    for wrong in (np.zeros_like, np.negative, lambda a: a * a.dtype.type(1.001)):
+        result = failed("ssd_recurrent", lambda x, log_a, B, C, f=wrong: right(x, f(log_a), B, C))
+        assert SIGNED not in result.hint
