@@ -4,17 +4,34 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from judging import run
+
+import refssm
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn", reason="no scikit-learn: layers are not trained on its digits")
 
 from docs.build import claims
+from refssm.experiments import frequency
 from refssm.experiments.catalog import TRAINED, module_of
 from refssm.experiments.claims import Claim, Finding
-from refssm.experiments.trained import recall
-from refssm.experiments.trained.trials import TrainedRun, ahead, spread, tried, with_seeds
+from refssm.experiments.trained import (
+    half_rate,
+    orders,
+    parametrisations,
+    recall,
+    training_rank,
+)
+from refssm.experiments.trained.trials import (
+    TrainedRun,
+    ahead,
+    restored,
+    spread,
+    tried,
+    with_seeds,
+)
 from refssm.layers.catalog import NAMED
 from refssm.training.tasks import TASKS
 
@@ -103,3 +120,90 @@ def test_a_claim_has_a_source_in_the_references(name):
 
 def test_a_finding_says_whether_it_held():
     assert str(Finding(True, "a is ahead")) == "held: a is ahead"
+
+
+def accurate(name, *accuracies):
+    """Models of one name with these accuracies."""
+    return [of(name, seed, accuracy) for seed, accuracy in enumerate(accuracies)]
+
+
+def test_an_order_is_held_or_not_and_says_both_numbers():
+    runs = accurate("a", 0.9, 0.91, 0.92) + accurate("b", 0.5, 0.51, 0.52)
+    (held,), (turned,) = orders.in_order(runs, "a", "b"), orders.in_order(runs, "b", "a")
+    assert str(held) == "held: a (91.0 %) is ahead of b (51.0 %)"
+    assert str(turned) == "not held: b (51.0 %) is not ahead of a (91.0 %)"
+
+
+@pytest.mark.parametrize("name", ["padded", "recency", "rnn-hippo", "s5-ablation"])
+def test_all_orders_of_an_experiment_are_about_its_own_models(name):
+    experiment = module_of(name)
+    names = [trial.name for trial in experiment.trials()]
+    runs = [r for i, n in enumerate(names) for r in accurate(n, *(1 / (i + x) for x in (2, 2.01)))]
+    findings = experiment.findings(runs)
+    assert findings
+    seen = " ".join(f.told for f in findings)
+    assert all(n in seen for n in names)
+    assert {f.held for f in experiment.findings(runs)} <= {True, False}
+    assert experiment.findings(runs)[0].held  # the first model is the one that was said to be best
+
+
+def test_a_smaller_error_is_ahead_and_less_time_is_faster():
+    def erring(name, error, seconds):
+        tests = [{"step": 10, "loss": 1.0, "test_error": error, "test_loss": 1.0}]
+        return [TrainedRun(name, s, 1, seconds, tests) for s in range(2)]
+
+    runs = erring("S5 with gaps", 0.1, 1.0) + erring("RNN", 0.5, 2.0)
+    (order,) = orders.in_order_of_errors(runs, "S5 with gaps", "RNN")
+    assert str(order) == "held: S5 with gaps (0.100) is ahead of RNN (0.500)"
+    time = orders.faster(runs, "S5 with gaps", "RNN")
+    assert str(time) == "held: S5 with gaps (100 ms a step) is faster than RNN (200 ms)"
+    assert not orders.faster(runs, "RNN", "S5 with gaps").held
+
+
+def test_doubled_steps_are_those_of_a_signal_at_half_the_rate(tmp_path):
+    trial = with_seeds(half_rate.trials(quick=True)[:1], [0])
+    (run,) = tried(trial, tmp_path)
+    trainer, state = restored(run)
+    slower = half_rate._doubled(trainer, state.parameters)
+    for name, a in state.parameters.items():
+        if name.endswith("log_dt"):
+            np.testing.assert_allclose(slower[name] - a, np.log(2), rtol=1e-5)
+        elif name in slower:
+            assert (slower[name] == a).all()
+    heard = [
+        half_rate.Heard("s5", run, dict(zip(half_rate.WAYS, values, strict=True)))
+        for values in ((90.0, 88.0, 20.0), (91.0, 89.0, 22.0))
+    ]
+    assert all(f.held for f in half_rate.findings(heard))
+    lost = [h._replace(accuracy=h.accuracy | {half_rate.WAYS[1]: 30.0}) for h in heard]
+    assert not half_rate.findings(lost)[0].held
+
+
+def test_the_filters_of_64_channels_have_the_published_numbers_of_parameters():
+    # n real Markov parameters and a step: 64·64 + 64; n/2 poles and complex C: 64·32·4 + 64
+    assert parametrisations.sizes("hope") == (4160, 4096)
+    assert parametrisations.sizes("s4d") == (8256, 4096)
+
+
+def test_the_spectrum_of_a_channel_is_that_of_its_system():
+    # one pair of poles −1/2 ± i, C = 1 each: the gramians of the real system, by hand
+    p = {"log_rate": np.log([[0.5]]), "frequency": np.array([[1.0]]), "C": np.array([[1.0 + 0j]])}
+    A, B, C = np.array([[-0.5, 1.0], [-1.0, -0.5]]), np.array([1.0, 0.0]), np.array([2.0, 0.0])
+    known = refssm.hankel_singular_values(A, B, C)
+    np.testing.assert_allclose(training_rank.spectra("s4d", p)[0], known, rtol=1e-12)
+    markov = {"markov": np.array([[0.0, 0.0, 2.0]], np.float32)}
+    assert training_rank.spectra("hope", markov)[0].tolist() == [2.0, 2.0, 2.0]
+    assert training_rank.shares(np.array([[1.0, 0.5, 1e-3, 0.0]])) == 50.0
+
+
+def test_a_wave_of_a_pole_is_fitted_by_its_system_and_one_far_above_is_not():
+    result = frequency.measured(seed=0, quick=True)
+    basis, last = frequency._modes(1e-2)
+    wave = basis[:, -1]
+    assert frequency._misfit(basis, wave) < 1e-6
+    low, high = (
+        frequency.at(result, "S4D-Lin, dt = 0.001", 0.01),
+        frequency.at(result, "S4D-Lin, dt = 0.001", 3.0),
+    )
+    assert low.max() < frequency.LEFT < high.min()
+    assert 0 < last < np.pi

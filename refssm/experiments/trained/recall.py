@@ -11,6 +11,7 @@ from statistics import mean
 
 from refssm.experiments.claims import Claim, Finding
 from refssm.experiments.systems import Table
+from refssm.experiments.trained import orders
 from refssm.experiments.trained.trials import PlannedRun, TrainedRun, by_name, curve, spread
 from refssm.gallery.training import draw as drawn
 from refssm.gallery.training import of_groups
@@ -40,11 +41,6 @@ def trials(*, quick: bool = False) -> list[PlannedRun]:
         for told, task in KINDS
         for layer in (*SOLVES, *FAILS)
     ]
-
-
-def measured(runs: Sequence[TrainedRun]) -> Sequence[TrainedRun]:
-    """The tests say all."""
-    return runs
 
 
 def tables(result: Sequence[TrainedRun]) -> list[Table]:
@@ -87,3 +83,6 @@ def draw(output: Path, result: Sequence[TrainedRun]) -> Path:
         }
         panels += [p._replace(title=f"{told}: {p.title}") for p in of_groups(groups, curve)[1:]]
     return drawn(output, panels)
+
+
+measured = orders.unchanged

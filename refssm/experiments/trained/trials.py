@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from refssm.training import checkpoint
 from refssm.training.card import count
 from refssm.training.folders import read
-from refssm.training.run import trained
+from refssm.training.loop import Trainer, TrainingState
+from refssm.training.run import Run, trained
 from refssm.training.setup import Setup
 
 EVERY = 50  # steps between two tests
@@ -34,10 +35,20 @@ class TrainedRun(NamedTuple):
     parameters: int
     seconds: float
     tests: list[dict[str, Any]]  # step, loss of the batch, loss and accuracy or error of the test
+    folder: Path = Path()  # where its checkpoint is
+    setup: Setup | None = None
 
     def last(self, figure: str = "test_accuracy") -> float:
         """A figure of the last test."""
         return float(self.tests[-1][figure])
+
+
+def restored(run: TrainedRun) -> tuple[Trainer, TrainingState]:
+    """The trainer of a run, and the state of its checkpoint."""
+    assert run.setup is not None
+    again = Run(run.setup, run.folder)
+    again.resume()
+    return again.trainer, again.state
 
 
 def with_seeds(trials: Iterable[PlannedRun], seeds: Iterable[int]) -> list[PlannedRun]:
@@ -74,7 +85,8 @@ def one(trial: PlannedRun, folder: Path) -> TrainedRun:
     seconds = sum(json.loads(line)["seconds"] for line in lines)  # of earlier processes, too
     arrays, _ = checkpoint.read(own / "checkpoint.safetensors")
     parameters = count({n: a for n, a in arrays.items() if n.startswith("parameters.")})
-    return TrainedRun(trial.name, setup.plan.seed, parameters, seconds, [*map(dict, stored.tests)])
+    tests = [*map(dict, stored.tests)]
+    return TrainedRun(trial.name, setup.plan.seed, parameters, seconds, tests, own, setup)
 
 
 def by_name(runs: Sequence[TrainedRun]) -> dict[str, list[TrainedRun]]:

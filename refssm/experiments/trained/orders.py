@@ -1,0 +1,80 @@
+"""Tables and sentences about an order of models: which is ahead of which, by how much."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean
+
+from refssm.experiments.claims import Finding
+from refssm.experiments.systems import Table
+from refssm.experiments.trained.trials import TrainedRun, ahead, by_name, curve, spread
+from refssm.gallery.training import draw as drawn
+from refssm.gallery.training import of_groups
+
+HEAD = ("model", "mean ± deviation (range)", "real numbers", "ms a step")
+
+
+def unchanged(runs: Sequence[TrainedRun]) -> Sequence[TrainedRun]:
+    """`measured` of an experiment whose tests say all."""
+    return runs
+
+
+def accuracies(title: str, runs: Sequence[TrainedRun]) -> Table:
+    """Test accuracy in percent, size and time of each model."""
+    return _table(f"{title}: test accuracy in %", runs, lambda r: 100 * r.last(), 1)
+
+
+def errors(title: str, runs: Sequence[TrainedRun]) -> Table:
+    """The error on the test set, relative to that of the answer 0."""
+    return _table(f"{title}: test error", runs, lambda r: r.last("test_error"), 3)
+
+
+def _table(title, runs: Sequence[TrainedRun], figure: Callable, digits: int) -> Table:
+    rows = []
+    for name, group in by_name(runs).items():
+        steps = group[0].tests[-1]["step"]
+        time = mean(1e3 * r.seconds / steps for r in group)
+        told = spread([figure(r) for r in group], digits)
+        rows.append((name, told, str(group[0].parameters), f"{time:.0f}"))
+    return Table(title, HEAD, rows)
+
+
+def in_order(runs: Sequence[TrainedRun], *names: str) -> list[Finding]:
+    """Whether each of these is ahead of the next one in accuracy, by twice the standard error."""
+    groups, found = by_name(runs), []
+    for better, worse in pairwise(names):
+        x, y = ([100 * r.last() for r in groups[name]] for name in (better, worse))
+        held = ahead(x, y)
+        found.append(Finding(held, _between(better, mean(x), worse, mean(y), held, "%", 1)))
+    return found
+
+
+def in_order_of_errors(runs: Sequence[TrainedRun], *names: str) -> list[Finding]:
+    """Whether each of these has a smaller error than the next one."""
+    groups, found = by_name(runs), []
+    for better, worse in pairwise(names):
+        x, y = ([-r.last("test_error") for r in groups[name]] for name in (better, worse))
+        held = ahead(x, y)
+        found.append(Finding(held, _between(better, -mean(x), worse, -mean(y), held, "", 3)))
+    return found
+
+
+def _between(better, x: float, worse, y: float, held: bool, unit: str, digits: int) -> str:
+    verb = "is ahead of" if held else "is not ahead of"
+    unit = f" {unit}" if unit else ""
+    return f"{better} ({x:.{digits}f}{unit}) {verb} {worse} ({y:.{digits}f}{unit})"
+
+
+def curves(output: Path, runs: Sequence[TrainedRun]) -> Path:
+    """Loss and figure on the test set against steps."""
+    return drawn(output, of_groups(by_name(runs), curve))
+
+
+def faster(runs: Sequence[TrainedRun], *names: str) -> Finding:
+    """Whether the first of these needs less time for a step than the last one."""
+    groups, times = by_name(runs), []
+    for name in (names[0], names[-1]):
+        times.append(mean(1e3 * r.seconds / r.tests[-1]["step"] for r in groups[name]))
+    verb = "is faster than" if times[0] < times[1] else "is not faster than"
+    told = f"{names[0]} ({times[0]:.0f} ms a step) {verb} {names[-1]} ({times[1]:.0f} ms)"
+    return Finding(times[0] < times[1], told)
