@@ -53,6 +53,26 @@ def test_a_chunk_may_keep_the_rounding_errors_of_what_it_takes_away(slope):
     assert max(ratios(tight, found, wanted)) > 1e6  # and a loop may not
 
 
+def test_the_first_chunk_keeps_its_sums_wherever_the_sequence_ends():
+    # 129 steps: a program that begins its 128 at the end begins anew at the first step
+    op, l, rng = operator_named("delta_rule_chunked_stateful"), 129, np.random.default_rng(0)
+    beta = rng.choice(BETA, l)
+    beta[:20] = 1.0
+    q, v, dy = rng.standard_normal((3, l, 1))
+    arrays = [dy, np.zeros((1, 1)), q, np.full((l, 1), KEY), v, beta, np.ones((1, 1))]
+    gauges = bounds(op, arrays, {"chunk": 64}, op.bare_vjp, unit=UNIT, floor=1e-300)
+    wanted = op.bare_vjp(*(a.astype(np.longdouble) for a in arrays), chunk=64)
+    back = by_rows(op.name).vjp
+    assert back is not None
+    assert max(ratios(gauges, back(*arrays, chunk=64), wanted)) < 16
+
+
+def test_a_sum_errs_by_a_rounding_of_the_largest_that_it_was():
+    k, beta, c = (np.array([x], np.float32).T for x in ([1] * 4, [0, 1, 0, 1], [100, 0, -100, 0]))
+    _, taken = apart(StateRun(k, beta, 0 * k, k, c), np.zeros((1, 1), np.float32))
+    assert 2**-24 <= abs(float(taken[-1].item())) / 100 <= 2**-22  # 100, then 0 again
+
+
 def after_one_impulse(l=64):
     """Steps that each leave 0.4 of the state, and are read when less is left than a sum over the
     chunk can hold."""

@@ -122,17 +122,19 @@ def doubled(run: LowRankRun, X, **_):
     return B
 
 
-def apart(run: LowRankRun, X, *, chunk=0):
+def apart(run: LowRankRun, X, *, chunk=0, turned=False):
     """What is above 0 of all that steps add, and what is below: two sums of a chunk, or of 128.
 
     So a chunk adds: what b writes may be taken away later, and a sum of all keeps its roundings.
-    One of the two sums errs by a rounding more, to the side where it shows.
+    One of the two sums errs by a rounding more, to the side where it shows. Chunks begin at the
+    first step, which is the last one of a run in reverse time (`turned`).
     """
     above, below, found = *_sides(X), []
+    size, begin = max(chunk, LONG), run.g.shape[-2] if turned else 0
     decays, driven = np.exp(run.g)[..., None], outer(run.x, run.y)
     for t in range(run.g.shape[-2]):
         X = above - below
-        if t and t % max(chunk, LONG) == 0:
+        if t and (t - begin) % size == 0:
             above, below = _sides(X)
         decay, drive = decays[..., t, :, :], driven[..., t, :, :]
         more = _sides(drive), _sides(outer(run.write[..., t, :], recalled(X, run.read[..., t, :])))
@@ -197,7 +199,7 @@ class ByLowRankStates:
         later = (np.concatenate([x[..., 1:, :], np.zeros_like(x[..., :1, :])], axis=-2)
                  for x in (g, b, a))  # fmt: skip
         turned = (np.flip(x, axis=-2) for x in (*later, q, dy))
-        found = _parts(self.scan(LowRankRun(*turned), dS, **statics))
+        found = _parts(self.scan(LowRankRun(*turned), dS, **{**statics, "turned": True}))
         return [np.flip(x, axis=-3) for x in found]
 
     def _states(self, arguments, S0, resets, statics):

@@ -60,23 +60,25 @@ def apart(run: StateRun, X, *, chunk=0):
 
     So a chunk adds: its sums are of their own, beside the solution of its system. No later step
     corrects their rounding errors, and nothing is taken away before the end. What was taken away
-    errs by a rounding more, to the side where it shows: a sum of a few terms may be exact by luck,
-    and another one is not.
+    errs by a rounding of its largest sum more, to the side where it shows: a sum of a few terms may
+    be exact by luck, or a large one be small again at its end, and another program's are not.
     """
     written, taken, found = X, np.zeros_like(X), []
+    largest = taken
     decays, driven = np.exp(run.g)[..., None], outer(run.b, run.c)
     for t in range(run.k.shape[-2]):
         k, decay, drive = run.k[..., t, :], decays[..., t, :, :], driven[..., t, :, :]
         if t and t % max(chunk, LONG) == 0:
             X = written = written - taken
-            taken = np.zeros_like(X)
+            largest = taken = np.zeros_like(X)
         X = decay * X
         away = outer(k, run.beta[..., t, :] * recalled(X, k))
         X = X - away + drive
         written, taken = decay * written + drive, decay * taken + away
-        found.append((written, taken))
-    written, taken = (np.stack(parts, axis=-3) for parts in zip(*found, strict=True))
-    return written, farther(written, taken)
+        largest = np.maximum(decay * largest, np.abs(taken))
+        found.append((written, taken, largest))
+    written, *others = (np.stack(parts, axis=-3) for parts in zip(*found, strict=True))
+    return written, farther(written, *others)
 
 
 def cotangents_apart(run: StateRun, X, *, chunk=0):
@@ -84,23 +86,27 @@ def cotangents_apart(run: StateRun, X, *, chunk=0):
     and of what the steps take away. So a chunk adds, also where a step leaves nothing of it."""
     written, taken, found = X, np.zeros_like(X), []
     decays, driven = np.exp(run.g)[..., None], outer(run.b, run.c)
-    steps = run.k.shape[-2]
+    largest, steps = taken, run.k.shape[-2]
     for t in reversed(range(steps)):
         k = run.k[..., t, :]
-        if t + 1 < steps and (steps - 1 - t) % max(chunk, LONG) == 0:
+        if t + 1 < steps and (t + 1) % max(chunk, LONG) == 0:  # chunks begin at the start
             written = written - taken
-            taken = np.zeros_like(written)
+            largest = taken = np.zeros_like(written)
         written = written + driven[..., t, :, :]
-        found.append((written, taken))
+        found.append((written, taken, largest))
         away = outer(k, run.beta[..., t, :] * recalled(written - taken, k))
-        written, taken = (decays[..., t, :, :] * x for x in (written, taken + away))
-    written, taken = (np.stack(parts[::-1], axis=-3) for parts in zip(*found, strict=True))
-    return [written, farther(written, taken)]
+        taken = taken + away
+        largest = np.maximum(largest, np.abs(taken))
+        written, taken, largest = (decays[..., t, :, :] * x for x in (written, taken, largest))
+    written, *others = (np.stack(parts[::-1], axis=-3) for parts in zip(*found, strict=True))
+    return [written, farther(written, *others)]
 
 
-def farther(x, y):
-    """y with an error of a rounding, up or down, where it is farther from x."""
-    up, down = NEXT * y, y / NEXT
+def farther(x, y, largest=None):
+    """y with an error of a rounding, up or down, where it is farther from x: a rounding of y, or of
+    the largest sum on the way to it."""
+    error = (NEXT - 1) * np.abs(y if largest is None else largest)
+    up, down = y + error, y - error
     return np.where(np.abs(x - up) > np.abs(x - down), up, down)
 
 
