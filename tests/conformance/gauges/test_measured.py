@@ -162,12 +162,13 @@ def times_larger(call, programs, monkeypatch):
     """How many times larger the two sums of `apart` are than their difference at some step; 1
     without it.
 
-    Each sum errs by roundings of its own size: what a later step takes away stays in them.
+    Each sum errs by roundings of the largest that it was: what a later step takes away stays.
     """
     program, told = programs.get("apart"), [1.0]
 
-    def recorded(above, below):
-        size, left = (np.abs(x).max((-2, -1)) for x in (above + below, above - below))
+    def recorded(above, below, largest=None):
+        sums = np.abs(above) + np.abs(below if largest is None else largest)
+        size, left = (np.abs(x).max((-2, -1)) for x in (sums, above - below))
         told.append(np.divide(size, left, where=left > 0, out=0 * size).max(initial=1))
         return below
 
