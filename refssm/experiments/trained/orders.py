@@ -11,7 +11,7 @@ from refssm.experiments.trained.trials import TrainedRun, ahead, by_name, curve,
 from refssm.gallery.training import draw as drawn
 from refssm.gallery.training import of_groups
 
-HEAD = ("model", "mean ± deviation (range)", "real numbers", "ms a step")
+HEAD = ("model", "mean ± deviation (range)", "real numbers")
 
 
 def unchanged(runs: Sequence[TrainedRun]) -> Sequence[TrainedRun]:
@@ -20,7 +20,7 @@ def unchanged(runs: Sequence[TrainedRun]) -> Sequence[TrainedRun]:
 
 
 def accuracies(title: str, runs: Sequence[TrainedRun]) -> Table:
-    """Test accuracy in percent, size and time of each model."""
+    """Test accuracy in percent, and size, of each model."""
     return _table(f"{title}: test accuracy in %", runs, lambda r: 100 * r.last(), 1)
 
 
@@ -32,10 +32,8 @@ def errors(title: str, runs: Sequence[TrainedRun]) -> Table:
 def _table(title, runs: Sequence[TrainedRun], figure: Callable, digits: int) -> Table:
     rows = []
     for name, group in by_name(runs).items():
-        steps = group[0].tests[-1]["step"]
-        time = mean(1e3 * r.seconds / steps for r in group)
         told = spread([figure(r) for r in group], digits)
-        rows.append((name, told, str(group[0].parameters), f"{time:.0f}"))
+        rows.append((name, told, str(group[0].parameters)))
     return Table(title, HEAD, rows)
 
 
@@ -68,13 +66,3 @@ def _between(better, x: float, worse, y: float, held: bool, unit: str, digits: i
 def curves(output: Path, runs: Sequence[TrainedRun]) -> Path:
     """Loss and figure on the test set against steps."""
     return drawn(output, of_groups(by_name(runs), curve))
-
-
-def faster(runs: Sequence[TrainedRun], *names: str) -> Finding:
-    """Whether the first of these needs less time for a step than the last one."""
-    groups, times = by_name(runs), []
-    for name in (names[0], names[-1]):
-        times.append(mean(1e3 * r.seconds / r.tests[-1]["step"] for r in groups[name]))
-    verb = "is faster than" if times[0] < times[1] else "is not faster than"
-    told = f"{names[0]} ({times[0]:.0f} ms a step) {verb} {names[-1]} ({times[1]:.0f} ms)"
-    return Finding(times[0] < times[1], told)
