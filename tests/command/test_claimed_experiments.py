@@ -1,0 +1,102 @@
+"""Experiments about claims that train nothing: the fact of each table, and each sentence."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from refssm.experiments import catalog, hankel_exponents, systems
+from refssm.experiments.claims import Claim, Finding
+
+u = 2.0**-53
+
+
+@pytest.fixture(scope="module", params=[0, 1, 2], ids=["seed 0", "seed 1", "seed 2"])
+def found(request):
+    """The result of an experiment by its module, computed once."""
+    held = {}
+
+    def of(module):
+        if module not in held:
+            held[module] = module.measured(seed=request.param, quick=True)
+        return held[module]
+
+    return of
+
+
+CLAIMED = [n for n in catalog.EXPERIMENTS if hasattr(catalog.module_of(n), "CLAIM")]
+
+
+@pytest.mark.parametrize("name", CLAIMED)
+def test_each_claim_has_sentences_with_numbers(found, name):
+    module = catalog.module_of(name)
+    assert isinstance(module.CLAIM, Claim)
+    sentences = module.findings(found(module))
+    assert len({sentence.told for sentence in sentences}) == len(sentences) > 0
+    for sentence in sentences:
+        assert isinstance(sentence, Finding)
+        assert type(sentence.held) is bool
+        assert any(letter.isdigit() for letter in sentence.told)
+
+
+# ranks by the radial law of the poles
+
+
+def test_poles_near_the_circle_count_more_by_an_absolute_epsilon_only(found):
+    result = found(hankel_exponents)
+    few, many = ("α = 4", "α = 0.5")
+    last = {key: ranks[-1].mean() for key, ranks in result.ranks.items()}
+    assert last[many, "absolute"] > 4 * last[few, "absolute"]
+    # σ₁ of the pole nearest to the circle hides most of them
+    assert last[many, "relative"] < last[many, "absolute"] / 2
+    assert last[hankel_exponents.RING, "absolute"] > last["α = 1", "absolute"]
+
+
+def ranked(powers, ring=10.0):
+    """Made-up ranks: exact powers of n, the relative ones all alike."""
+    sizes, draws = (16, 32, 64, 128), 4
+    n = np.array(sizes, float)[:, None] + np.zeros(draws)
+    named = dict(zip(hankel_exponents.LAWS, powers, strict=True))
+    ranks = {(name, "absolute"): n**power for name, power in named.items()}
+    ranks |= {(name, "relative"): n**0.5 for name in named}
+    ranks |= {(hankel_exponents.RING, kind): ring * n**0.5 for kind in hankel_exponents.KINDS}
+    return hankel_exponents.Growths(sizes, ranks)
+
+
+def test_an_exponent_that_is_not_above_the_power_that_was_said_is_held():
+    powers = [hankel_exponents.said(alpha) - 2.0**-10 for alpha in hankel_exponents.ALPHAS]
+    held = [finding.held for finding in hankel_exponents.findings(ranked(powers))]
+    assert held == [True, True, True, True, True, False, True]  # relative: no order
+    powers[1] += 0.01
+    held = [finding.held for finding in hankel_exponents.findings(ranked(powers, ring=1.0))]
+    assert held == [True, False, True, True, True, False, False]
+    sentence = hankel_exponents.findings(ranked(powers))[1].told
+    assert sentence.startswith("α = 1, absolute ε: n^0.51 with a standard error of 0.00; said n^0.5")
+
+
+def test_the_logarithm_adds_to_the_power_and_less_for_larger_sizes():
+    for alpha in hankel_exponents.ALPHAS:
+        said = hankel_exponents.said(alpha)
+        here = hankel_exponents.with_logarithm((64, 2048), alpha)
+        far = hankel_exponents.with_logarithm((10**30, 10**60), alpha)
+        assert here > far > said
+        assert far - said < (here - said) / 4
+
+
+def test_radial_poles_have_their_law_and_are_mapped_with_their_transfer_function():
+    n, alpha = 5, 0.5
+    w, v = systems.radial(np.random.default_rng(1), n, alpha)
+    rng = np.random.default_rng(1)
+    gap, angle = rng.random(n) ** 2, 2 * np.pi * rng.random(n)
+    a, r = (1 - gap) * np.exp(1j * angle), systems.normal(rng, n)
+    z = np.exp(1j * np.array([0.3, 1.7]))[:, None]
+    s = (z - 1) / (z + 1)
+    discrete, continuous = (r / (z - a)).sum(-1), (v / (s - w)).sum(-1)
+    # they differ by a constant; roundings as in the test of the poles of the disc
+    lost = (np.abs(r) / (np.abs(z - a) ** 2 * np.abs(1 + a) ** 2)).sum()
+    assert np.abs(np.diff(discrete - continuous)) <= 64 * u * lost
+    # a = (1 + w)/(1 − w), and P(gap ≤ r) = r^α: gap^α is uniform, its mean over 10000 is ½ within
+    # 4 deviations of √(1/12)/100
+    w, _ = systems.radial(np.random.default_rng(2), 10000, 4.0)
+    gap = 1 - np.abs((1 + w) / (1 - w))
+    assert abs((gap**4).mean() - 0.5) < 4 * np.sqrt(1 / 12) / 100
