@@ -7,6 +7,7 @@ EXPERIMENTS = {
     "hankel-rank": "Count Hankel singular values against n. Random systems and HOPE.",
     "hankel-exponents": "Draw poles near the circle. Exponents of the rank, by their radial law.",
     "perturbation": "Move parameters, measure transfer functions. Compared with the bounds.",
+    "perturbation-noise": "Add noise to parameters. Hankel singular values, and the factor n.",
     "memory": "Compare impulse responses. How long LegS, S4D, S5, HOPE remember, and aliasing.",
     "initialisation": "Draw Hankel singular values at the start. LegS, S4D, random poles, HOPE.",
     "digits": "Train every layer on scanned digits. Loss and accuracy, three seeds.",

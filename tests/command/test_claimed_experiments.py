@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from refssm.experiments import catalog, hankel_exponents, systems
+from refssm.experiments import catalog, hankel_exponents, perturbation, perturbation_noise, systems
 from refssm.experiments.claims import Claim, Finding
 
 u = 2.0**-53
@@ -71,7 +71,9 @@ def test_an_exponent_that_is_not_above_the_power_that_was_said_is_held():
     held = [finding.held for finding in hankel_exponents.findings(ranked(powers, ring=1.0))]
     assert held == [True, False, True, True, True, False, False]
     sentence = hankel_exponents.findings(ranked(powers))[1].told
-    assert sentence.startswith("α = 1, absolute ε: n^0.51 with a standard error of 0.00; said n^0.5")
+    assert sentence.startswith(
+        "α = 1, absolute ε: n^0.51 with a standard error of 0.00; said n^0.5"
+    )
 
 
 def test_the_logarithm_adds_to_the_power_and_less_for_larger_sizes():
@@ -100,3 +102,56 @@ def test_radial_poles_have_their_law_and_are_mapped_with_their_transfer_function
     w, _ = systems.radial(np.random.default_rng(2), 10000, 4.0)
     gap = 1 - np.abs((1 + w) / (1 - w))
     assert abs((gap**4).mean() - 0.5) < 4 * np.sqrt(1 / 12) / 100
+
+
+# noise
+
+
+def test_noise_moves_no_value_beyond_its_bound_and_long_memories_most(found):
+    result = found(perturbation_noise)
+    assert all(r.change <= r.bound for runs in result.noisy.values() for r in runs)
+    last = {name: result.noisy[name, result.sizes[-1]] for name in perturbation_noise.NAMES}
+    slow = min(r.change for r in last.pop("S4D-Lin, slower"))
+    assert slow > 100 * max(r.change for runs in last.values() for r in runs)
+    # of HOPE nothing but Δ and n counts: ‖H̃ − H‖ ≤ n Δ
+    rounding = 1 + 64 * result.sizes[-1] * u
+    assert max(r.bound for r in last["HOPE"]) <= perturbation_noise.DELTA * 16 * rounding
+
+
+def test_the_value_of_one_pole_moves_by_what_its_formula_says():
+    name, delta = "random, on a line", perturbation_noise.DELTA
+    noisy = perturbation_noise.one(name, np.random.default_rng(3), 1)
+    rng = np.random.default_rng(3)
+    (w,), (v,) = systems.line(rng, 1)
+    moved = w + delta * np.exp(2j * np.pi * rng.random())
+    before, after = (abs(v) / (2 * abs(x.real)) for x in (w, moved))
+    assert abs(noisy.first - before) <= 16 * u * before  # a few quotients, roots, a 1 × 1 SVD
+    assert abs(noisy.change - abs(after - before)) <= 32 * u * before
+    assert noisy.bound >= noisy.change
+    assert noisy.share == 0
+
+
+def noise(of_diagonal, change_of_hope, reached=1.0):
+    """Made-up effects: changes of all diagonal systems, and of HOPE, with σ₁ = 1."""
+    delta, noisy = perturbation_noise.DELTA, {}
+    for name in perturbation_noise.NAMES:
+        change = delta * (change_of_hope if name == "HOPE" else of_diagonal)
+        for n in (4, 16):
+            noisy[name, n] = [perturbation_noise.Noisy(1.0, change, 1.0, 0.0)] * 3
+    worst = [
+        perturbation.Moved("HOPE", "Markov parameters", n, 0.01, 1.0, 0.01 * n, 0.01, 0.01,
+                           0.01 * n * reached)
+        for n in (4, 16)
+    ]  # fmt: skip
+    return perturbation_noise.NoiseEffects((4, 16), noisy, worst)
+
+
+def test_a_sentence_about_noise_is_held_or_not_by_the_changes():
+    assert all(f.held for f in perturbation_noise.findings(noise(2.0, 1.0)))
+    told = [f.told for f in perturbation_noise.findings(noise(1.0, 2.0)) if not f.held]
+    assert len(told) == 2 * len(perturbation_noise.DIAGONAL)
+    assert told[0] == "values of S4D-Lin move by 1 Δ, of HOPE by 2 Δ"
+    (too_far,) = [f for f in perturbation_noise.findings(noise(1001.0, 1.0)) if not f.held]
+    assert too_far.told == "no value moves by more than its bound: at most by 1.001 of it"
+    (missed,) = [f for f in perturbation_noise.findings(noise(2.0, 1.0, 0.9)) if not f.held]
+    assert missed.told.endswith("moved alike: n^1.00, 0.9 of the bound for every n")
