@@ -10,6 +10,7 @@ EXPERIMENTS = {
     "perturbation-noise": "Add noise to parameters. Hankel singular values, and the factor n.",
     "memory": "Compare impulse responses. How long LegS, S4D, S5, HOPE remember, and aliasing.",
     "initialisation": "Draw Hankel singular values at the start. LegS, S4D, random poles, HOPE.",
+    "resolution": "Read signals of several lengths. What n coefficients keep of them.",
     "digits": "Train every layer on scanned digits. Loss and accuracy, three seeds.",
     "convergence": "Run gradient descent to a target. In HOPE's parameters and in diagonal ones.",
 }

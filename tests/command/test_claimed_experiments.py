@@ -3,9 +3,18 @@
 import numpy as np
 import pytest
 
+import refssm
+
 pytest.importorskip("matplotlib")
 
-from refssm.experiments import catalog, hankel_exponents, perturbation, perturbation_noise, systems
+from refssm.experiments import (
+    catalog,
+    hankel_exponents,
+    perturbation,
+    perturbation_noise,
+    resolution,
+    systems,
+)
 from refssm.experiments.claims import Claim, Finding
 
 u = 2.0**-53
@@ -155,3 +164,61 @@ def test_a_sentence_about_noise_is_held_or_not_by_the_changes():
     assert too_far.told == "no value moves by more than its bound: at most by 1.001 of it"
     (missed,) = [f for f in perturbation_noise.findings(noise(2.0, 1.0, 0.9)) if not f.held]
     assert missed.told.endswith("moved alike: n^1.00, 0.9 of the bound for every n")
+
+
+# what n coefficients keep of a signal
+
+
+def test_longer_signals_need_more_coefficients_and_a_window_keeps_its_resolution(found):
+    result = found(resolution)
+    for T in result.lengths:
+        assert 2 * T < resolution.needed(result, "LegS", T) <= 4 * T
+        least = {name: result.errors[name, T][-1].mean() for name in resolution.NAMES}
+        assert min(least, key=least.get) == "LegS"
+        assert max(least, key=least.get) == "LagT"
+    # LagT needs more than these sizes for either length, so its sentence says nothing here
+    sentences = [f for f in resolution.findings(result) if not f.told.startswith("LagT")]
+    assert len(sentences) == 6
+    assert all(finding.held for finding in sentences)
+
+
+def test_fewer_coefficients_of_legs_and_lagt_are_the_first_of_many():
+    signal = resolution.waves(np.random.default_rng(0), 1)
+    few, many = (refssm.hippo_project_legs(signal, n=n)[-1] for n in (4, 8))
+    assert few.tolist() == many[:4].tolist()
+    (few, B), (many, longer) = (refssm.hippo_lagt(n=n) for n in (4, 8))
+    assert few.tolist() == many[:4, :4].tolist()
+    assert B.tolist() == longer[:4].tolist()
+    assert (np.triu(many, 1) == 0).all()  # so the first states do not read the others
+
+
+def test_a_constant_signal_is_remembered_by_one_coefficient_of_legs():
+    ones = np.ones((1, 2 * resolution.RATE))
+    errors = resolution.of_whole("LegS", ones, 2, (1, 2, 4))
+    # sums of 64 products with weights of sum 1, then at most four products
+    assert errors.max() <= 2 * 68 * 4 * u
+
+
+def read(of_legs, recent):
+    """Made-up errors: those of LegS with n = 2T and 4T; all others as LegS."""
+    lengths, sizes = (8, 16), (16, 32, 64)
+    errors = {}
+    for name in resolution.NAMES:
+        errors[name, 8] = np.array([[of_legs[0]], [of_legs[1]], [0.01]]) * np.ones(3)
+        errors[name, 16] = np.array([[0.5], [of_legs[0]], [of_legs[1]]]) * np.ones(3)
+    ends = {("LegS", T): np.full(3, e) for T, e in zip(lengths, recent, strict=True)}
+    ends |= {("LegT", T): np.full(3, 0.01) for T in lengths}
+    return resolution.Resolved(lengths, sizes, errors, ends)
+
+
+def test_a_sentence_about_resolution_is_held_or_not_by_the_errors():
+    assert all(f.held for f in resolution.findings(read((0.5, 0.05), (0.01, 0.2))))
+    (no,) = [f for f in resolution.findings(read((0.5, 0.05), (0.2, 0.2))) if not f.held]
+    assert no.told == "n = 32, LegS: the error of the last 4 units is 0.2 after T = 8 and 0.2 " \
+                      "after T = 16"  # fmt: skip
+    (no,) = [f for f in resolution.findings(read((0.05, 0.05), (0.01, 0.2))) if not f.held]
+    assert no.told == "LegS: n = 2T leaves errors of at least 0.05 for every T, n = 4T of at " \
+                      "most 0.05"  # fmt: skip
+    more = read((0.5, 0.5), (0.01, 0.2))
+    assert [resolution.needed(more, "LagT", T) for T in more.lengths] == [64, None]
+    assert resolution.findings(more)[2].told == "LagT needs n = 64, > 64 for T = 8, 16"
