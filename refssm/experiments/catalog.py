@@ -11,6 +11,7 @@ EXPERIMENTS = {
     "memory": "Compare impulse responses. How long LegS, S4D, S5, HOPE remember, and aliasing.",
     "initialisation": "Draw Hankel singular values at the start. LegS, S4D, random poles, HOPE.",
     "resolution": "Read signals of several lengths. What n coefficients keep of them.",
+    "cost": "Time layers alone on the machine. Growth with l and n, steps beside passes.",
     "digits": "Train every layer on scanned digits. Loss and accuracy, three seeds.",
     "convergence": "Run gradient descent to a target. In HOPE's parameters and in diagonal ones.",
 }

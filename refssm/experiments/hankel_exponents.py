@@ -58,7 +58,9 @@ def measured(*, seed, quick=False, track=iter) -> Growths:
     """The ranks of every law, size and draw, by both kinds of ε."""
     sizes = (16, 32, 64, 128) if quick else (64, 128, 256, 512, 1024, 2048)
     draws = 4 if quick else 9
-    ranks = {key: np.zeros((len(sizes), draws), int) for key in product(MAKERS, KINDS)}
+    ranks: dict[tuple[str, str], np.ndarray] = {
+        key: np.zeros((len(sizes), draws), int) for key in product(MAKERS, KINDS)
+    }
     for size, draw in track([*product(range(len(sizes)), range(draws))]):
         for name, make in MAKERS.items():
             rng = np.random.default_rng([seed, size, draw])

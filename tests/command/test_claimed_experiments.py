@@ -9,6 +9,7 @@ pytest.importorskip("matplotlib")
 
 from refssm.experiments import (
     catalog,
+    cost,
     hankel_exponents,
     perturbation,
     perturbation_noise,
@@ -16,6 +17,7 @@ from refssm.experiments import (
     systems,
 )
 from refssm.experiments.claims import Claim, Finding
+from refssm.layers import operators
 
 u = 2.0**-53
 
@@ -222,3 +224,82 @@ def test_a_sentence_about_resolution_is_held_or_not_by_the_errors():
     more = read((0.5, 0.5), (0.01, 0.2))
     assert [resolution.needed(more, "LagT", T) for T in more.lengths] == [64, None]
     assert resolution.findings(more)[2].told == "LagT needs n = 64, > 64 for T = 8, 16"
+
+
+# what layers cost
+
+
+def test_each_layer_has_the_states_that_its_name_says():
+    h, states, l = 16, 8, 32
+    made = {name: cost.given(name, h, states, l, 0) for name in cost.LAYERS}
+    n = {name: p.arrays()["w"].shape[-1] for name, (_, p, _, _) in made.items() if "S5" in name}
+    assert n == {"S5, P = N": states // 2, "S5, P = H": h // 2}  # one of each pair
+    assert made["S4D"][1].C.shape == (h, states // 2)
+    assert made["S4"][1].C.shape == made["HOPE"][1].markov.shape == (h, states)
+    assert made["attention"][1].bias.shape[-1] == l
+    for _, p, u, dy in made.values():
+        assert {x.dtype.itemsize // (1 + x.dtype.kind.count("c")) for x in p.arrays().values()} == {
+            4
+        }
+        assert u.dtype == dy.dtype == np.float32
+
+
+@pytest.mark.parametrize("name", cost.LAYERS)
+def test_a_pass_is_the_gradient_of_the_layer_and_a_piece_its_output(name):
+    ops = operators("jit")
+    layer, p, u, dy = cost.given(name, 8, 8, 16, 0)
+    dp, du = cost.gradients(ops, layer, p, u, dy)
+    expected, of_input = layer.vjp(ops, dy, p, u)
+    assert du.tolist() == of_input.tolist()
+    for key, x in dp.arrays().items():
+        assert x.tolist() == expected.arrays()[key].tolist()
+    calls = cost.generation(ops, layer, p, u)
+    step, piece, forward = (calls[kind]() for kind in cost.KINDS)
+    assert step[0].shape == (8,)
+    assert piece[0].shape == forward.shape == (16, 8)
+    assert len(step[1]) == len(piece[1]) == len(layer.states)
+
+
+def costs(grown=1.0, of_s5=0.5, generated=100.0, lengths=(64, 256)):
+    """Made-up times: powers of l and of N; those of S5 over those of S4D; a pass over a step."""
+    sizes = (8, 32)
+    passes = {(name, l): cost.Timings([1e-3 * l**grown] * 7) for name in cost.LAYERS
+              for l in lengths}  # fmt: skip
+    for l in lengths:
+        passes["attention", l] = cost.Timings([1e-5 * l**2] * 7)
+        for name in ("S5, P = N", "S5, P = H"):
+            passes[name, l] = cost.Timings([of_s5 * 1e-3 * l**grown] * 7)
+    growth = {(name, n): cost.Timings([1e-3 * n**0.5] * 7) for name in cost.GROWING for n in sizes}
+    steps = {(name, "forward"): cost.Timings([1e-3 * generated]) for name in cost.LAYERS}
+    steps |= {(name, kind): cost.Timings([1e-3]) for name in cost.LAYERS
+              for kind in ("step", "piece")}  # fmt: skip
+    return cost.LayerCosts(lengths, sizes, 256, passes, growth, steps)
+
+
+def test_a_sentence_about_cost_is_held_or_not_by_the_times():
+    assert all(f.held for f in cost.findings(costs()))
+    slow = [f.told for f in cost.findings(costs(of_s5=1.5)) if not f.held]
+    assert slow[0] == "S5, P = N needs 1.50, 1.50 of the time of S4D at l = 64, 256"
+    assert len(slow) == 2
+    steep = [f.told for f in cost.findings(costs(grown=1.5)) if not f.held]
+    assert len(steep) == len(cost.LAYERS) - 1  # all but attention
+    assert steep[0] == "S4D grows like l^1.50, l log l like l^1.21, for l from 64 to 256"
+    late = [f.told for f in cost.findings(costs(generated=50.0)) if not f.held]
+    assert len(late) == len(cost.LAYERS)
+    assert late[0].startswith(
+        "S4D: a pass over 256 steps takes 50 times as long as a step, 3.2e+03"
+    )
+
+
+def test_a_time_or_peak_that_was_not_measured_is_left_out_of_the_tables():
+    result = costs(lengths=(64, 256, 1024))
+    assert cost.tables(result)[1].rows[0] == ("S4D", "", "", "")
+    del result.passes["attention", 1024]
+    for name, l, peak in (("S4D", 64, 2**20), ("HOPE", 64, 3 * 2**19), ("Mamba", 64, 0)):
+        result.passes[name, l] = result.passes[name, l]._replace(peak=peak)
+    times, peaks, *_ = cost.tables(result)
+    found = {row[0]: row[1:] for row in times.rows}
+    assert found["S4D"] == ("64 ms", "256 ms", "1.02e+03 ms", "1.00")
+    assert found["attention"][1:] == ("2.56 (2.56 to 2.56)", "", "2.00")
+    found = {row[0]: row[1] for row in peaks.rows}
+    assert found == dict.fromkeys(cost.LAYERS, "") | {"S4D": "1 MB", "HOPE": "1.50"}
