@@ -5,9 +5,13 @@ from types import ModuleType
 
 EXPERIMENTS = {
     "hankel-rank": "Count Hankel singular values against n. Random systems and HOPE.",
+    "hankel-exponents": "Draw poles near the circle. Exponents of the rank, by their radial law.",
     "perturbation": "Move parameters, measure transfer functions. Compared with the bounds.",
+    "perturbation-noise": "Add noise to parameters. Hankel singular values, and the factor n.",
     "memory": "Compare impulse responses. How long LegS, S4D, S5, HOPE remember, and aliasing.",
     "initialisation": "Draw Hankel singular values at the start. LegS, S4D, random poles, HOPE.",
+    "resolution": "Read signals of several lengths. What n coefficients keep of them.",
+    "cost": "Time layers alone on the machine. Growth with l and n, steps beside passes.",
     "digits": "Train every layer on scanned digits. Loss and accuracy, three seeds.",
     "frequency": "Fit waves by systems whose poles stay. Which frequencies S4D and HOPE reach.",
     "convergence": "Run gradient descent to a target. In HOPE's parameters and in diagonal ones.",

@@ -70,6 +70,24 @@ def disc(rng, n):
     return Diagonal((a - 1) / (a + 1), 2 * normal(rng, n) / (1 + a) ** 2)
 
 
+def radial(rng, n, alpha):
+    """Discrete poles a with uniform angles and P(1 − |a| ≤ r) = r^α, mapped as in `disc`.
+
+    Re w = −(1 − |a|²)/|1 + a|² is computed from 1 − |a|: for small α some poles are nearer to the
+    circle than the roundings of |a|.
+    """
+    gap = rng.random(n) ** (1 / alpha)
+    a = (1 - gap) * np.exp(2j * np.pi * rng.random(n))
+    w = (-gap * (2 - gap) + 2j * a.imag) / np.abs(1 + a) ** 2
+    return Diagonal(w, 2 * normal(rng, n) / (1 + a) ** 2)
+
+
+def ring(rng, n):
+    """Discrete poles of LRU, uniform between the radii 0.9 and 0.999, mapped as in `disc`."""
+    a, _ = refssm.lru_ring(rng.random(n), rng.random(n), r_min=0.9, r_max=0.999)
+    return Diagonal((a - 1) / (a + 1), 2 * normal(rng, n) / (1 + a) ** 2)
+
+
 def line(rng, n):
     """Poles −½ + iy, y normal with standard deviation 10."""
     return Diagonal(-0.5 + 10j * rng.standard_normal(n), normal(rng, n))

@@ -59,6 +59,8 @@ def test_an_experiment_prints_a_table_and_writes_its_picture(folder, capfd, name
     assert last.startswith(f"one{suffix}   seed 3   ")
     assert all(line == line.rstrip() for line in lines)
     assert [p.name for p in folder.iterdir()] == [f"one{suffix}"]
+    if name == "cost":  # its numbers are times
+        return
     tables = EXPERIMENTS[name].tables(EXPERIMENTS[name].measured(seed=3, quick=True))
     for table in tables:  # no cell is cut or broken; the same seed gives the same numbers
         assert table.title in lines
