@@ -129,6 +129,14 @@ from refssm.hankel import (
     ho_kalman as ho_kalman,
     numerical_rank as numerical_rank,
 )
+from refssm.kalman import (
+    kalman_filter as kalman_filter,
+    kalman_filter_vjp as kalman_filter_vjp,
+    kalman_smoother as kalman_smoother,
+    kalman_smoother_vjp as kalman_smoother_vjp,
+    kalman_filter_parallel as kalman_filter_parallel,
+    kalman_smoother_parallel as kalman_smoother_parallel,
+)
 from refssm.diagonal import (
     diagonal_kernel_zoh as diagonal_kernel_zoh,
     diagonal_kernel_zoh_vjp as diagonal_kernel_zoh_vjp,
