@@ -16,10 +16,10 @@ from refssm._numerics.elimination import eliminated
 from refssm.associative import Schedule, associative_scan, hillis_steele
 from refssm.kalman.filtering import (
     KALMAN_FILTER,
-    LOG_2PI,
     applied,
     corrected,
     filtered,
+    log_density,
     symmetric,
     transposed,
 )
@@ -35,9 +35,8 @@ def kalman_filter_parallel(A, C, Q, R, y, m0, P0, *, schedule: Schedule = hillis
     """
     A, C, Q, R, y, m0, P0 = _checked("kalman_filter_parallel", KALMAN_FILTER, A, C, Q, R, y, m0, P0)
     m, P, before = _scanned(schedule, A, C, Q, R, y, m0, P0)
-    diagonal, _, _, z = corrected(C, R, np.moveaxis(y, -2, 0), *before)
-    halves = (2 * np.log(diagonal).sum(-1) + (z * z).sum(-1)).sum(0)
-    logp = -(halves + y.shape[-2] * y.shape[-1] * LOG_2PI.astype(halves.dtype)) / 2
+    _, halves = corrected(C, symmetric(R), np.moveaxis(y, -2, 0), *before)
+    logp = log_density(halves.sum(0), *y.shape[-2:])
     return np.moveaxis(m, 0, -2), np.moveaxis(P, 0, -3), logp
 
 
@@ -81,9 +80,8 @@ def _scanned(schedule, A, C, Q, R, y, m0, P0):
     first_m, first_P = applied(A, m), symmetric(A @ P @ transposed(A) + Q)
     F, b, U, eta, J = _elements(A, C, Q, R, along, none)
     if len(along):
-        _, _, G, z = corrected(C, R, along[0], first_m, first_P)
-        F[0], b[0] = 0, first_m + applied(transposed(G), z)
-        U[0] = symmetric(first_P - transposed(G) @ G)
+        (b[0], U[0], *_), _ = corrected(C, R, along[0], first_m, first_P)
+        F[0] = 0
     _, means, spreads, _, _ = associative_scan(_filter_combined, (F, b, U, eta, J), schedule)
     earlier_m = np.concatenate([m[None], means])[:-1]
     earlier_P = np.concatenate([P[None], spreads])[:-1]
@@ -93,13 +91,10 @@ def _scanned(schedule, A, C, Q, R, y, m0, P0):
 
 def _elements(A, C, Q, R, y, none):
     """One element for each measurement: as the filter from a known state, m = 0 and P = Q."""
-    start = none[..., 0]
-    _, N, G, z = corrected(C, R, y, start, Q + none)
-    K, seen = transposed(G) @ N, N @ C @ A
-    F = A - K @ C @ A + none
-    U = symmetric(Q - transposed(G) @ G)
-    eta = applied(transposed(seen), z)
-    return F, applied(transposed(G), z), U, eta, transposed(seen) @ seen + none
+    (b, U, K, a, inverse), _ = corrected(C, R, y, none[..., 0], Q + none)
+    seen = C @ A
+    J = transposed(seen) @ inverse @ seen
+    return A - K @ seen, b, U, applied(transposed(seen), a), J
 
 
 def _filter_combined(earlier, later):

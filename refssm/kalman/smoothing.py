@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from refssm._declaration.contract import GAUSSIAN
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm._numerics.whitening import whitened
@@ -66,21 +67,22 @@ def _smoothed(steps, A):
     made = []
     for k in range(len(steps) - 1, -1, -1):
         step, later = steps[k], made[0] if made else None
-        made.insert(0, backwards(step.m, step.P, steps[k + 1], later, A) if later else step_of(step))
+        made.insert(0, _backwards(step, steps[k + 1], later, A) if later else _last(step))
     return made
 
 
-def step_of(step):
+def _last(step):
     """The last step: the filter's."""
     return SmoothStep(step.m, step.P)
 
 
-def backwards(m, P, ahead, later, A):
+def _backwards(step, ahead, later, A):
     """One step from the filter's m and P: `ahead` is the filter's next step, `later` smoothed."""
-    N, W = gain_factors(P, ahead.P_before, A)
+    N, W = gain_factors(step.P, ahead.P_before, A)
     H = transposed(W) @ N
-    smooth = m + applied(H, later.m - ahead.m_before)
-    return SmoothStep(smooth, symmetric(P - transposed(W) @ W + H @ later.P @ transposed(H)), H, N)
+    m = step.m + applied(H, later.m - ahead.m_before)
+    P = symmetric(step.P - transposed(W) @ W + H @ later.P @ transposed(H))
+    return SmoothStep(m, P, H, N)
 
 
 def gain_factors(P, P_ahead, A):
@@ -99,7 +101,7 @@ def kalman_smoother_vjp(dm, dP, A, C, Q, R, y, m0, P0):
 
     then those of the filter. Returns `(dA, dC, dQ, dR, dy, dm0, dP0)`, shaped like the arguments.
     """
-    steps, start, logp = filtered(A, C, Q, R, y, m0, P0)
+    steps, start, halves = filtered(A, C, Q, R, y, m0, P0)
     smoothed, dP = _smoothed(steps, A), symmetric(dP)
     to_m, to_P = (np.zeros_like(x) for x in start)
     dA, dQ, of_m, of_P = np.zeros_like(to_P), np.zeros_like(to_P), [], []
@@ -112,7 +114,7 @@ def kalman_smoother_vjp(dm, dP, A, C, Q, R, y, m0, P0):
         of_m.append(now_m)
         of_P.append(now_P)
     along = over_time(start[0], of_m, 1), over_time(start[1], of_P, 2)
-    of_A, dC, of_Q, *others = pulled_through(*along, np.zeros_like(logp), steps, start, A, C)
+    of_A, dC, of_Q, *others = pulled_through(*along, np.zeros_like(halves), steps, start, A, C)
     return unbroadcast_each((dA + of_A, dC, dQ + of_Q, *others), (A, C, Q, R, y, m0, P0))
 
 
@@ -144,7 +146,9 @@ KALMAN_SMOOTHER = Operator(
     outputs=("m", "P"),
     batch="d, d, d, d, d, d, d",
     traits=frozenset({"linear:y,m0->m"}),
+    contract=GAUSSIAN,
     citation="rauch1965",
+    lacks=frozenset({"jit", "gpu"}),
     tags=("RTS smoother", "Rauch–Tung–Striebel"),
 )
 kalman_smoother = KALMAN_SMOOTHER.checked(kalman_smoother)

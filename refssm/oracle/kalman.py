@@ -26,8 +26,8 @@ class _Joint:
 
     def __init__(self, A, C, Q, R, y, m0, P0):
         self.p, self.n, self.l = len(R), len(m0), len(y)
-        self.A, Q, P = (_matrix(X, self.n) for X in (A, Q, P0))
-        self.C, R, m = _matrix(C, self.n), _matrix(R, self.p), _matrix([[x] for x in m0], 1)
+        self.A, self.C, m = _matrix(A, self.n), _matrix(C, self.n), _matrix([[x] for x in m0], 1)
+        Q, R, P = (_symmetric(X) for X in (Q, R, P0))
         self.means, self.spreads, self.powers = [], [], [mp.eye(self.n)]
         for _ in range(self.l):
             m, P = self.A * m, self.A * P * self.A.T + Q
@@ -76,6 +76,12 @@ class _Joint:
 def _matrix(rows, width):
     """A matrix from rows, which may be none or empty."""
     return mp.matrix(rows) if rows and width else mp.matrix(len(rows), width)
+
+
+def _symmetric(rows):
+    """(X + Xᵀ)/2."""
+    X = _matrix(rows, len(rows))
+    return (X + X.T) / 2
 
 
 def _below(L, x):
