@@ -9,8 +9,8 @@ import numpy as np
 def whitened(S, X):
     """The diagonal of L (…, p) and L⁻¹ X, for real symmetric S (…, p, p); NaN where S < 0.
 
-    X (…, p, r) has columns, r > 0. One row after the other: a row of S and X over the root of its pivot is a row of Lᵀ and L⁻¹ X;
-    the rows below lose its part.
+    X (…, p, r) has columns, r > 0. One row after the other: a row of S and X over the root of its
+    pivot is a row of Lᵀ and L⁻¹ X; the rows below lose its part.
     """
     p, pivots, rows = S.shape[-1], [], []
     W = np.concatenate([S, X], axis=-1)

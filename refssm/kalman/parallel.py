@@ -11,6 +11,7 @@ exp(ηᵀ x_j − ½ x_jᵀ J x_j). One of the smoother is (E, g, L): x_k ~ N(E 
 
 import numpy as np
 
+from refssm._declaration.arguments import as_arrays
 from refssm._declaration.operator import REFERENCE_TYPES
 from refssm._numerics.elimination import eliminated
 from refssm.associative import Schedule, associative_scan, hillis_steele
@@ -37,7 +38,7 @@ def kalman_filter_parallel(A, C, Q, R, y, m0, P0, *, schedule: Schedule = hillis
     m, P, before = _scanned(schedule, A, C, Q, R, y, m0, P0)
     _, halves = corrected(C, symmetric(R), np.moveaxis(y, -2, 0), *before)
     logp = log_density(halves.sum(0), *y.shape[-2:])
-    return np.moveaxis(m, 0, -2), np.moveaxis(P, 0, -3), logp
+    return as_arrays((np.moveaxis(m, 0, -2), np.moveaxis(P, 0, -3), logp))
 
 
 def kalman_smoother_parallel(A, C, Q, R, y, m0, P0, *, schedule: Schedule = hillis_steele):

@@ -74,6 +74,10 @@ def _logp(change):
     return wrong
 
 
+def _identity(X):
+    return np.eye(X.shape[-1], dtype=X.dtype) + 0 * X
+
+
 def _without_correlations(X):
     return np.where(np.eye(X.shape[-1]) > 0, X, 0)
 
@@ -88,7 +92,7 @@ for _p in (FILTER, SMOOTHER):
     _p.usual()
     _p.plant(
         ("A_transposed", "Aᵀ for A", {"A": lambda A: A.mT.copy()}),
-        ("A_forgotten", "x_k = x_{k−1} + w", {"A": lambda A: np.eye(A.shape[-1], dtype=A.dtype) + 0 * A}),
+        ("A_forgotten", "x_k = x_{k−1} + w", {"A": _identity}),
         ("Q_doubled", "2 Q", {"Q": _times(2)}),
         ("R_squared", "a deviation taken for a variance: R²", {"R": lambda R: R @ R}),
         ("R_forgotten", "R/16", {"R": _times(1 / 16)}),
@@ -96,7 +100,7 @@ for _p in (FILTER, SMOOTHER):
         ("R_diagonal", "the diagonal of R", {"R": _without_correlations}),
         ("P0_diagonal", "the diagonal of P0", {"P0": _without_correlations}),
         ("prior_forgotten", "m0 = 0", {"m0": _times(0)}),
-        ("P0_of_one", "P0 = I", {"P0": lambda P: np.eye(P.shape[-1], dtype=P.dtype) + 0 * P}),
+        ("P0_of_one", "P0 = I", {"P0": _identity}),
         ("one_late", "y of the step before", {"y": lambda y: np.roll(y, 1, -2)}),
         ("C_absolute", "|C|", {"C": np.abs}),
         ("last_state", "the last state left out", {"C": lambda C:
@@ -114,7 +118,8 @@ for _p in (FILTER, SMOOTHER):
         ("Q_doubled", "2 dQ", {"Q": _times(2)}),
         ("Q_triangle", "one triangle of dQ", {"Q": np.tril}),
         ("R_sign", "−dR", {"R": np.negative}),
-        ("y_reversed", "dy from the last step to the first", {"y": lambda g: g[..., ::-1, :].copy()}),
+        ("y_reversed", "dy from the last step to the first",
+         {"y": lambda g: g[..., ::-1, :].copy()}),
         ("spread_forgotten", "dP forgotten", {"dP": _times(0)}),
         ("mean_forgotten", "dm forgotten", {"dm": _times(0)}),
         ("prior_forgotten", "no gradient of P0", {"P0": _times(0)}),
@@ -127,7 +132,8 @@ FILTER.plant(
     ("prediction_for_the_corrected", "P⁻ for P", _program(spread=lambda P, K, C, R: P)),
     ("noise_forgotten", "(I − K C) P⁻ (I − K C)ᵀ without K R Kᵀ",
      _program(spread=_joseph_without_noise)),
-    ("process_noise_forgotten", "P⁻ = A P Aᵀ", _program(ahead=lambda A, P, Q: A @ P @ transposed(A))),
+    ("process_noise_forgotten", "P⁻ = A P Aᵀ",
+     _program(ahead=lambda A, P, Q: A @ P @ transposed(A))),
     ("one_side", "P⁻ = A P + Q", _program(ahead=lambda A, P, Q: symmetric(A @ P) + Q)),
     ("innovation_late", "e = y − C m of the state before", _program(innovation=True)),
     ("first_not_predicted", "the prior taken for that of the first state", _program(first=True)),
@@ -152,8 +158,10 @@ def _of_filter(right, *arrays):
 
 SMOOTHER.plant(
     ("filter", "the filter's", _of_filter),
-    ("means_only", "the filter's covariances", lambda right, *x: (right(*x)[0], _of_filter(right, *x)[1])),
-    ("spread_only", "the filter's means", lambda right, *x: (_of_filter(right, *x)[0], right(*x)[1])),
+    ("means_only", "the filter's covariances", lambda right, *x:
+     (right(*x)[0], _of_filter(right, *x)[1])),
+    ("spread_only", "the filter's means", lambda right, *x:
+     (_of_filter(right, *x)[0], right(*x)[1])),
     ("last_two", "one step backwards alone", lambda right, *x: tuple(
         np.concatenate([f[..., : max(0, f.shape[axis] - 2), *([slice(None)] * (-1 - axis))],
                         s[..., max(0, f.shape[axis] - 2) :, *([slice(None)] * (-1 - axis))]], axis)

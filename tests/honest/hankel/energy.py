@@ -1,4 +1,4 @@
-"""Honest H2 norms: the other gramian, roots of gramians, orthonormal functions, double precision."""
+"""Honest H2 norms: the other gramian, roots of gramians, orthonormal functions, in double."""
 
 import numpy as np
 
