@@ -124,6 +124,7 @@ from refssm.hankel import (
     h2_norm_diagonal_vjp as h2_norm_diagonal_vjp,
     balanced_truncation as balanced_truncation,
     balanced_truncation_bound as balanced_truncation_bound,
+    hankel_norm_reduction as hankel_norm_reduction,
     h_infinity_norm as h_infinity_norm,
     hankel_norm as hankel_norm,
     ho_kalman as ho_kalman,

@@ -11,6 +11,7 @@ from refssm.hankel.diagonal import *
 from refssm.hankel.energy import *
 from refssm.hankel.gramians import *
 from refssm.hankel.matrix import *
+from refssm.hankel.optimal import *
 from refssm.hankel.reduction import *
 from refssm.hankel.transfer import *
 

@@ -4,7 +4,8 @@
     m = m⁻ + Gᵀ z,   P = P⁻ − Gᵀ G,   G = L⁻¹ C P⁻,   z = L⁻¹ e
     log p(y_k | y_0 … y_{k−1}) = −½ (p log 2π + 2 Σ log L_ii + ‖z‖²)
 
-so that m = m⁻ + K e and P = (I − K C) P⁻ with the gain K = P⁻Cᵀ S⁻¹ = Gᵀ L⁻¹. Of Q, R and P0 the symmetric parts count.
+so that m = m⁻ + K e and P = (I − K C) P⁻ with the gain K = P⁻Cᵀ S⁻¹ = Gᵀ L⁻¹. Of Q, R and P0 the
+symmetric parts count.
 """
 
 from typing import Any, NamedTuple
@@ -175,7 +176,7 @@ def product_of(x, y):
 
 
 def over_time(start, parts, core: int):
-    """Parts of all steps as one array, the time before the last `core` axes; `start` is left out."""
+    """Parts of all steps as one array, time before the last `core` axes, without `start`."""
     return at(np.stack([start, *parts], axis=-core - 1), slice(1, None), -core - 1)
 
 

@@ -2,7 +2,8 @@
 
 An element of the filter says what the measurements of a span do, whatever was before: (F, b, U, η,
 J) with x_k ~ N(F x_j + b, U) given x_j and the span, and a likelihood of x_j proportional to
-exp(ηᵀ x_j − ½ x_jᵀ J x_j). One of the smoother is (E, g, L): x_k ~ N(E x_j + g, L) given x_j, j > k.
+exp(ηᵀ x_j − ½ x_jᵀ J x_j). One of the smoother is (E, g, L): x_k ~ N(E x_j + g, L) given x_j, j >
+k.
 
     F = F' M F,   b = F' M (b + U η') + b',   U = F' M U F'ᵀ + U',   M = (I + U J')⁻¹
     η = Fᵀ Mᵀ (η' − J' b) + η,   J = Fᵀ Mᵀ J' F + J

@@ -3,8 +3,7 @@
     H = P Aᵀ (P⁻')⁻¹,   mˢ = m + H (mˢ' − A m),   Pˢ = (I − H A) P + H Pˢ' Hᵀ
 
 with ' for the next step and P⁻' = A P Aᵀ + Q. The first term of Pˢ is the covariance of x_k given
-x_{k+1} and the measurements up to k: P − Wᵀ W, W = L⁻¹ A P, P⁻' = L Lᵀ; H = Wᵀ L⁻¹. No large numbers
-are subtracted, where P + H (Pˢ' − P⁻') Hᵀ does so.
+x_{k+1} and the measurements up to k: P − Wᵀ W, W = L⁻¹ A P, P⁻' = L Lᵀ; H = Wᵀ L⁻¹.
 """
 
 from typing import Any, NamedTuple
@@ -149,7 +148,7 @@ KALMAN_SMOOTHER = Operator(
     contract=GAUSSIAN,
     citation="rauch1965",
     lacks=frozenset({"jit", "gpu"}),
-    tags=("RTS smoother", "Rauch–Tung–Striebel"),
+    tags=("RTS smoother", "Rauch-Tung-Striebel"),
 )
 kalman_smoother = KALMAN_SMOOTHER.checked(kalman_smoother)
 kalman_smoother_vjp = KALMAN_SMOOTHER.checked_vjp(kalman_smoother_vjp)
