@@ -147,7 +147,7 @@ KALMAN_SMOOTHER = Operator(
     traits=frozenset({"linear:y,m0->m"}),
     contract=GAUSSIAN,
     citation="rauch1965",
-    lacks=frozenset({"jit", "gpu"}),
+    lacks=frozenset({"gpu"}),  # small systems, one step after the other: on the CPU
     tags=("RTS smoother", "Rauch-Tung-Striebel"),
 )
 kalman_smoother = KALMAN_SMOOTHER.checked(kalman_smoother)
