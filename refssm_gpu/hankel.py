@@ -137,4 +137,7 @@ def _root(energy: Array) -> Array:
 def _conjugate_sum(w: Array, v: Array, power: int = 1) -> Array:
     """Σ_j v_j*/(−(w_i + w_j*))^power."""
     xp, sums = namespace(w), -(w[..., :, None] + conj(w)[..., None, :])
-    return xp.sum(conj(v)[..., None, :] / sums**power, axis=-1)
+    terms = conj(v)[..., None, :]
+    for _ in range(power):
+        terms = terms / sums
+    return xp.sum(terms, axis=-1)

@@ -197,7 +197,7 @@ KALMAN_FILTER = Operator(
     traits=frozenset({"causal", "linear:y,m0->m"}),
     contract=GAUSSIAN,
     citation="kalman1960",
-    lacks=frozenset({"gpu"}),  # small systems, one step after the other: on the CPU
+    lacks=frozenset({"gpu"}),  # a step needs the one before: dozens of launches for each
     tags=("KalmanFilter", "Kalman gain", "log-likelihood of a linear Gaussian state space model"),
 )
 kalman_filter = KALMAN_FILTER.checked(kalman_filter)

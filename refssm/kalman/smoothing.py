@@ -147,7 +147,7 @@ KALMAN_SMOOTHER = Operator(
     traits=frozenset({"linear:y,m0->m"}),
     contract=GAUSSIAN,
     citation="rauch1965",
-    lacks=frozenset({"gpu"}),  # small systems, one step after the other: on the CPU
+    lacks=frozenset({"gpu"}),  # a step needs the one before: dozens of launches for each
     tags=("RTS smoother", "Rauch-Tung-Striebel"),
 )
 kalman_smoother = KALMAN_SMOOTHER.checked(kalman_smoother)
