@@ -1,4 +1,4 @@
-"""Facts of Kalman filters and smoothers: by hand, in the steady state, and as one joint Gaussian."""
+"""Facts of Kalman filters and smoothers: by hand, in the steady state, as one joint Gaussian."""
 
 import numpy as np
 import pytest
@@ -203,7 +203,7 @@ def test_a_steady_step_along_the_gradient_makes_the_measurements_more_likely():
 
 
 def test_mistakes_are_told_by_function_argument_wanted_and_came():
-    A, C, Q, R, y, m0, P0 = case()
+    A, C, Q, R, _, m0, P0 = case()
     for name in ("kalman_filter", "kalman_smoother", "kalman_filter_parallel",
                  "kalman_smoother_parallel"):  # fmt: skip
         with pytest.raises(ValueError, match=rf"^{name}: `y` has p=3, but earlier .* have p=2"):

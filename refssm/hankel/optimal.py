@@ -12,10 +12,13 @@ what is right of the axis, so ‖G − G_r‖_H = σ_{r+1}, and no system of r s
 Arov, Krein).
 """
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg
 
 from refssm._numerics.balance import balanced
+from refssm._numerics.broadcasting import with_batch
 from refssm.hankel.gramians import GRAMIANS, stable_system
 from refssm.hankel.reduction import check_order
 
@@ -49,10 +52,9 @@ def hankel_norm_reduction(A, B, C, order):
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
     shapes = ((*batch, order, order), (*batch, order), (*batch, order), batch)
     made = tuple(np.empty(shape, np.result_type(A, B, C)) for shape in shapes)
-    cores = ((A, 2), (B, 1), (C, 1))
-    along = [np.broadcast_to(x, (*batch, *x.shape[x.ndim - core :])) for x, core in cores]
+    A, B, C = (with_batch(x, core, batch) for x, core in ((A, 2), (B, 1), (C, 1)))
     for i in np.ndindex(*batch):
-        for whole, part in zip(made, _reduced(*(x[i] for x in along), order), strict=True):
+        for whole, part in zip(made, _reduced(A[i], B[i], C[i], order), strict=True):
             whole[i] = part
     return made
 
@@ -89,7 +91,8 @@ def _all_pass(A, B, C, sigma, level, b, c):
 def _stable_part(A, B, C, D, order):
     """The part of a system whose eigenvalues are left of the imaginary axis, `order` of them."""
     kind = "complex" if np.iscomplexobj(A) else "real"
-    T, V, count = linalg.schur(A, output=kind, sort="lhp")
+    made: Any = linalg.schur(A, output=kind, sort="lhp")  # pyright takes it for a pair
+    T, V, count = made
     if count != order:
         raise ValueError(
             f"hankel_norm_reduction: σ_{order} and σ_{order + 1} are too close for the type: "

@@ -21,6 +21,7 @@ from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, lifted, met
 from refssm.kalman.filtering import FilterStep, applied, filtered, product_of, transposed
 
 LOGARITHM = 4  # roundings of one, as in `rules.py`
+CORES = (2, 2, 2, 2, 1, 1, 2)  # axes of a mean, of one measurement, or of a matrix
 
 
 class SystemErrors(NamedTuple):
@@ -37,12 +38,14 @@ class SystemErrors(NamedTuple):
 def _filtered(A, C, Q, R, y, m0, P0):
     given = A, C, Q, R, y, m0, P0 = tuple(map(lifted, (A, C, Q, R, y, m0, P0)))
     steps, start, halves = filtered(*(x.value for x in given))
-    *of_system, of_y, to_m, to_P = (_off(x, 1 if x is y or x is m0 else 2) for x in given)
+    of_A, of_C, of_Q, of_R, of_y, to_m, to_P = (
+        _off(x, r) for x, r in zip(given, CORES, strict=True)
+    )
     with_errors = zip(start, (m0, P0), strict=True)
     begun = tuple(Tracked(x, np.broadcast_to(e.errors, (*x.shape, 2))) for x, e in with_errors)
     made, before, lost = [], start, np.zeros((*halves.shape, 2))
     for k, step in enumerate(steps):
-        off = SystemErrors(*of_system, of_y[..., k, :])
+        off = SystemErrors(of_A, of_C, of_Q, of_R, of_y[..., k, :])
         *ahead, size = _ahead(A.value, before, off, to_m, to_P)
         after = _after(C.value, R.value, y.value[..., k, :], step, off, *ahead, size)
         *fields, more = after
