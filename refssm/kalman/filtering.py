@@ -120,7 +120,8 @@ def kalman_filter_vjp(dm, dP, dlogp, A, C, Q, R, y, m0, P0):
 
 def pulled_through(dm, dP, dlogp, steps, start, A, C):
     """The gradients before they are summed over the batch."""
-    dP, (of_m, of_P), batch = symmetric(dP), map(np.zeros_like, start), start[0].shape[:-1]
+    dP = symmetric(dP.astype(np.result_type(dP, A, C, *start)))  # a narrower one would round here
+    (of_m, of_P), batch = map(np.zeros_like, start), start[0].shape[:-1]
     p, n = C.shape[-2:]
     dA, dQ = of_P, of_P
     dC, dR = (np.zeros_like(C, shape=(*batch, p, r)) for r in (n, p))

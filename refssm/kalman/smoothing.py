@@ -101,7 +101,7 @@ def kalman_smoother_vjp(dm, dP, A, C, Q, R, y, m0, P0):
     then those of the filter. Returns `(dA, dC, dQ, dR, dy, dm0, dP0)`, shaped like the arguments.
     """
     steps, start, halves = filtered(A, C, Q, R, y, m0, P0)
-    smoothed, dP = _smoothed(steps, A), symmetric(dP)
+    smoothed, dP = _smoothed(steps, A), symmetric(dP.astype(np.result_type(dP, A, C, *start)))
     to_m, to_P = (np.zeros_like(x) for x in start)
     dA, dQ, of_m, of_P = np.zeros_like(to_P), np.zeros_like(to_P), [], []
     for k, step in enumerate(steps):
