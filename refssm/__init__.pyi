@@ -118,12 +118,25 @@ from refssm.hankel import (
     hankel_singular_values_vjp as hankel_singular_values_vjp,
     hankel_singular_values_diagonal as hankel_singular_values_diagonal,
     hankel_singular_values_diagonal_vjp as hankel_singular_values_diagonal_vjp,
+    h2_norm as h2_norm,
+    h2_norm_vjp as h2_norm_vjp,
+    h2_norm_diagonal as h2_norm_diagonal,
+    h2_norm_diagonal_vjp as h2_norm_diagonal_vjp,
     balanced_truncation as balanced_truncation,
     balanced_truncation_bound as balanced_truncation_bound,
+    hankel_norm_reduction as hankel_norm_reduction,
     h_infinity_norm as h_infinity_norm,
     hankel_norm as hankel_norm,
     ho_kalman as ho_kalman,
     numerical_rank as numerical_rank,
+)
+from refssm.kalman import (
+    kalman_filter as kalman_filter,
+    kalman_filter_vjp as kalman_filter_vjp,
+    kalman_smoother as kalman_smoother,
+    kalman_smoother_vjp as kalman_smoother_vjp,
+    kalman_filter_parallel as kalman_filter_parallel,
+    kalman_smoother_parallel as kalman_smoother_parallel,
 )
 from refssm.diagonal import (
     diagonal_kernel_zoh as diagonal_kernel_zoh,

@@ -5,10 +5,17 @@ is one small system for each point, solved as a batch by cuBLAS. A point exactly
 A gives infinity or NaN at this point, on the card; in the host build NumPy raises its LinAlgError
 for the whole call.
 
-Gramians and singular values have no mirror: CuPy has no Schur form and no Lyapunov solver.
+Gramians, singular values and the H2 norm of a dense system have no mirror: CuPy has no Schur form
+and no Lyapunov solver.
 """
 
-from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS, TRANSFER, TRANSFER_DISCRETE
+from refssm.hankel import (
+    H2_NORM_DIAGONAL,
+    HANKEL_MATRIX,
+    MARKOV_PARAMETERS,
+    TRANSFER,
+    TRANSFER_DISCRETE,
+)
 from refssm_gpu import krylov
 from refssm_gpu._algebra.parts import adjoint, at_places, conj, identity, solve
 from refssm_gpu._launching.arrays import Array, namespace, unbroadcast, unbroadcast_each
@@ -102,3 +109,35 @@ def transfer_discrete_vjp(dG, A, B, C, D, z):
 def _damped(A: Array, z: Array) -> Array:
     """I − A/z, (…, l, n, n)."""
     return identity(A) - A[..., None, :, :] / z[..., :, None, None]
+
+
+@mirror(H2_NORM_DIAGONAL)
+def h2_norm_diagonal(w, B, C):
+    xp, v = namespace(w), B * C
+    h = _root(xp.sum(v * _conjugate_sum(w, v), axis=-1))
+    return xp.where(xp.all(xp.real(w) < 0, axis=-1), h, xp.nan)
+
+
+@mirror(H2_NORM_DIAGONAL)
+def h2_norm_diagonal_vjp(dh, w, B, C):
+    xp, v = namespace(dh), B * C
+    r, s = _conjugate_sum(w, v), _conjugate_sum(w, v, 2)
+    h = _root(xp.sum(v * r, axis=-1))
+    g = xp.where(h == 0, 0 * h, dh / xp.where(h == 0, 1 + 0 * h, h))[..., None]
+    dv, dw = g * conj(r), g * conj(v * s)
+    return unbroadcast_each((dw, conj(C) * dv, conj(B) * dv), (w, B, C))
+
+
+def _root(energy: Array) -> Array:
+    """√ of an energy; one that rounding made negative counts as 0."""
+    xp = namespace(energy)
+    return xp.sqrt(xp.maximum(xp.real(energy), 0 * xp.real(energy)))
+
+
+def _conjugate_sum(w: Array, v: Array, power: int = 1) -> Array:
+    """Σ_j v_j*/(−(w_i + w_j*))^power."""
+    xp, sums = namespace(w), -(w[..., :, None] + conj(w)[..., None, :])
+    terms = conj(v)[..., None, :]
+    for _ in range(power):
+        terms = terms / sums
+    return xp.sum(terms, axis=-1)

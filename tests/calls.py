@@ -6,7 +6,8 @@ from numpy.typing import DTypeLike
 
 from refssm._declaration.signature import length_of
 from refssm.catalog import OPERATORS
-from refssm.domains import Numbers
+from refssm.domains import Numbers, covariances
+from refssm.domains.kalman import dominant
 
 WITH_ARGUMENTS = [op for op in OPERATORS if op.inputs]
 CONSTRUCTORS = [op for op in OPERATORS if op.constructor]
@@ -25,14 +26,22 @@ def ordinary(op, dtype: DTypeLike = float, batch=(), size=3, **sizes):
 
 
 def filled(op, name, shape, dtype: DTypeLike = float, number: float = 1, l=3):
-    """An array full of one number; flags are False except at the last place, offsets at the end."""
+    """An array full of one number; flags are False except at the last place, offsets at the end.
+
+    Covariances have it on the diagonal, beside what keeps them positive definite.
+    """
     if name in op.offsets:
         return np.full(shape, l)
     if name in op.discrete:
         return np.arange(np.prod(shape)).reshape(shape) == np.prod(shape) - 1
     kind = np.dtype(dtype)
     real = op.inputs[name].real and kind.kind == "c"
-    return np.full(shape, number, kind.type(0).real.dtype if real else kind)
+    whole = np.full(shape, number, kind.type(0).real.dtype if real else kind)
+    return (
+        dominant(whole).astype(whole.dtype)
+        if op.inputs[name] is covariances and np.isfinite(number)
+        else whole
+    )
 
 
 def also_empty(op, zero: str) -> str:

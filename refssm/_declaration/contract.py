@@ -112,6 +112,15 @@ NORM = Contract(
     oracle_entries=1024,
     stays_short=True,
 )
+GAUSSIAN = Contract(
+    name="GAUSSIAN",
+    words="the first-order error bound of each mean and covariance, in norm, step by step",
+    case_entries=256,
+    double_case_entries=64,
+    gradient_case_entries=128,
+    oracle_entries=128,
+    stays_short=True,
+)
 COLUMNS = Contract(
     name="COLUMNS",
     words="the error bound in the 2-norm of each column of the state, step by step",

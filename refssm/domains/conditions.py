@@ -48,3 +48,10 @@ def bounded(a):
         total = np.cumsum(np.maximum(np.log2(np.abs(a).astype(float)), -1e4), axis=-2)
     lowest = np.minimum(np.minimum.accumulate(total, axis=-2), 0)
     return bool((total - lowest <= 61).all())
+
+
+def positive_definite(X):
+    """Symmetric, with a diagonal that outweighs the rest of each row."""
+    diagonal = np.abs(X * np.eye(X.shape[-1])).sum(-1)
+    symmetric = np.array_equal(X, X.swapaxes(-1, -2))
+    return bool(symmetric and (2 * diagonal > np.abs(X).sum(-1)).all())

@@ -50,6 +50,31 @@ def gramians_discrete(A, B, C):
     return _both(A, B, C, lambda a, b, same_i, same_j: same_i * same_j - a * conj(b), 1)
 
 
+def h2_norm(A, B, C):
+    """√(Bᴴ Q B), from the observability gramian."""
+    _, Q = gramians(A, B, C)
+    return _root(dot([conj(b) for b in B], [dot(row, B) for row in Q]))
+
+
+def h2_norm_diagonal(w, B, C):
+    """√(Σ_k |Σ_j v_j ψ_k(w_j)|²): the coefficients of the response in orthonormal functions.
+
+    ψ_k(w) = √(−2 Re w_k)/(w + w_k*) · Π_{m<k} (w − w_m)/(w + w_m*).
+    """
+    parts, energy = [b * c for b, c in zip(B, C, strict=True)], acb(0)
+    for pole in w:
+        sums = [x + conj(pole) for x in w]
+        size = abs(dot(parts, [1 / s for s in sums]))
+        energy += -2 * acb(pole).real * size * size
+        parts = [v * (x - pole) / s for v, x, s in zip(parts, w, sums, strict=True)]
+    return _root(energy)
+
+
+def _root(energy):
+    """√ of a real number that is at least 0."""
+    return acb(energy).real.nonnegative_part().sqrt()
+
+
 def _both(A, B, C, entry, sign):
     if not A:
         return [], []

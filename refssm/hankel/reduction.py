@@ -53,7 +53,7 @@ def ho_kalman(h, order):
     h = np.asarray(h)
     h = h if h.dtype.kind in "fc" else h.astype(float)
     rows, columns = h.shape[-1] // 2, h.shape[-1] - h.shape[-1] // 2
-    _check(order, rows, "ho_kalman", f", half of the {h.shape[-1]} values of `h`")
+    check_order(order, rows, "ho_kalman", f", half of the {h.shape[-1]} values of `h`")
     if not np.isfinite(h).all():
         raise ValueError("ho_kalman: `h` must be finite")
     place = np.add.outer(np.arange(rows), np.arange(columns))
@@ -84,7 +84,7 @@ def balanced_truncation(A, B, C, order):
     ([[-1.0]], 3.0)
     """
     A, B, C = stable_system("balanced_truncation", A, B, C)
-    _check(order, A.shape[-1], "balanced_truncation")
+    check_order(order, A.shape[-1], "balanced_truncation")
     _, S, T = balanced(*GRAMIANS.reference(A, B, C))
     left, T = S[..., :order].conj().swapaxes(-1, -2), T[..., :order]
     return left @ A @ T, (left @ B[..., None])[..., 0], (C[..., None, :] @ T)[..., 0, :]
@@ -98,11 +98,11 @@ def balanced_truncation_bound(A, B, C, order):
     """
     A, B, C = stable_system("balanced_truncation_bound", A, B, C)
     sigma = HANKEL_SINGULAR_VALUES.reference(A, B, C)
-    _check(order, sigma.shape[-1], "balanced_truncation_bound")
+    check_order(order, sigma.shape[-1], "balanced_truncation_bound")
     return 2 * sigma[..., order:].sum(-1)
 
 
-def _check(order, most, name, why=""):
+def check_order(order, most, name, why=""):
     """ValueError unless `order` is an integer from 1 to `most`."""
     whole = isinstance(order, int | np.integer) and not isinstance(order, bool)
     if not (whole and 1 <= order <= most):

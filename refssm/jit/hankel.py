@@ -6,7 +6,13 @@ Single precision is computed in double and rounded once; real arguments are comp
 import numpy as np
 
 from refssm._numerics.broadcasting import unbroadcast_each
-from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS, TRANSFER, TRANSFER_DISCRETE
+from refssm.hankel import (
+    H2_NORM_DIAGONAL,
+    HANKEL_MATRIX,
+    MARKOV_PARAMETERS,
+    TRANSFER,
+    TRANSFER_DISCRETE,
+)
 from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit._compiling.mirror import mirror
 from refssm.jit._compiling.parts import part
@@ -161,5 +167,47 @@ def _gradients(dA, ds, x, g, dG, *arguments):
     dC = (dG[..., None, :] @ x.conj())[..., 0, :]
     dD = dG.astype(np.complex128).sum(-1)
     wide = unbroadcast_each((dA, g.sum(-2), dC, dD, ds), arguments)
+    narrow = (dtype if np.iscomplexobj(d) else np.finfo(dtype).dtype for d in wide)
+    return tuple(d.astype(t) for d, t in zip(wide, narrow, strict=True))
+
+
+@gufunc("(n),(n)->()", kinds=("c16",))
+def _energy(w, v, E):
+    E[0] = 0
+    for i in range(w.size):
+        for j in range(w.size):
+            E[0] -= quotient(v[i] * np.conj(v[j]), w[i] + np.conj(w[j]))
+
+
+@gufunc("(n),(n)->(n),(n)", kinds=("c16",))
+def _energy_back(w, v, r, s):
+    """r_i* and (v_i s_i)*."""
+    for i in range(w.size):
+        r[i], s[i] = 0, 0
+        for j in range(w.size):
+            term = quotient(v[j], w[j] + np.conj(w[i]))
+            r[i] -= term
+            s[i] += np.conj(v[i]) * quotient(term, w[j] + np.conj(w[i]))
+
+
+def _residues(w, B, C):
+    """The residues and the norm, all in double precision."""
+    v = B.astype(np.complex128) * C
+    h = np.sqrt(np.maximum(_energy(w, v).real, 0))
+    return v, np.where((w.real < 0).all(-1), h, np.nan)
+
+
+@mirror(H2_NORM_DIAGONAL)
+def h2_norm_diagonal(w, B, C):
+    return _residues(w, B, C)[1].astype(np.result_type(w, B, C).type(0).real.dtype)
+
+
+@mirror(H2_NORM_DIAGONAL)
+def h2_norm_diagonal_vjp(dh, w, B, C):
+    v, h = _residues(w, B, C)
+    g = np.where(h == 0, 0, dh / np.where(h == 0, 1, h))[..., None]
+    dv, dw = (g * x for x in _energy_back(w, v))
+    dtype = np.result_type(dh, w, B, C, np.complex64)
+    wide = unbroadcast_each((dw, C.conj() * dv, B.conj() * dv), (w, B, C))
     narrow = (dtype if np.iscomplexobj(d) else np.finfo(dtype).dtype for d in wide)
     return tuple(d.astype(t) for d, t in zip(wide, narrow, strict=True))

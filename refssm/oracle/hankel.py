@@ -119,3 +119,21 @@ def hankel_singular_values(A, B, C):
     with mp.workdps(3 * mp.dps + FALLING * len(B)):
         P, Q = gramians(A, B, C)
         return _values(mp.matrix(P), mp.matrix(Q))
+
+
+def h2_norm(A, B, C):
+    """√(C P Cᴴ)."""
+    if not B:
+        return mp.zero
+    P, _ = gramians(A, B, C)
+    row = [mp.fdot(zip(C, column, strict=True)) for column in zip(*P, strict=True)]
+    return mp.sqrt(max(mp.re(mp.fdot((x, mp.conj(c)) for x, c in zip(row, C, strict=True))), 0))
+
+
+def h2_norm_diagonal(w, B, C):
+    """√ of the sum over all pairs of poles."""
+    v = [b * c for b, c in zip(B, C, strict=True)]
+    parts = list(zip(v, w, strict=True))
+    return mp.sqrt(max(mp.re(mp.fsum(
+        -x * mp.conj(y) / (a + mp.conj(b)) for x, a in parts for y, b in parts
+    )), 0))  # fmt: skip

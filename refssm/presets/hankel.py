@@ -37,6 +37,8 @@ LEGS, MAPPED = "HiPPO-LegS", "HiPPO-LegS, bilinear map"
 PRESETS = {
     "gramians": of_orders("legs", LEGS, _continuous, (16, 33)),
     "gramians_discrete": of_orders("legs", MAPPED, krylov.draw, (16, 33)),
+    "h2_norm": of_orders("legs", LEGS, _continuous, (16, 33)),
+    "h2_norm_diagonal": of_orders("s4d-lin", POLES["lin"], _modes, (64,)),
     "hankel_matrix": (Preset("hope", "HOPE's parameters", _parameters, {"n": 64}),),
     "hankel_singular_values": of_orders("legs", LEGS, _continuous, (8, 16)),
     "hankel_singular_values_diagonal": of_orders("s4d-lin", POLES["lin"], _modes, (8,)),

@@ -11,6 +11,8 @@ SCALED: as TRACED, of states that are kept as e^{−m} S with an m of the progra
 TURNED: as TRACED, of a state that has angles: whole turns of them are no errors.
 NORM: the 2-norm of the traced bounds of a state, for each of its entries, because a recurrence
     mixes the errors of a state's entries.
+GAUSSIAN: the norm of the errors of a mean or covariance (`recurrences/kalman.py`), because single
+    operations of a filter have bounds that double with each of them.
 FFT: products of the arguments' norms, because the error of a small entry of a transform is
     relative to those norms and not to the entry.
 COLUMNS: the 2-norm of the errors of each column of a recurrence's state (`columns`).
@@ -40,6 +42,7 @@ from refssm._declaration.contract import (
     COLUMNS,
     EXPM,
     FFT,
+    GAUSSIAN,
     GRAMIANS,
     INVARIANTS,
     NORM,
@@ -445,7 +448,7 @@ class Bound(NamedTuple):
 
 
 # Results under these contracts are long sums, and the derived bound adds the errors of all terms
-MEASURED = (TRACED, SPECTRUM, FFT, SINGULAR)
+MEASURED = (TRACED, SPECTRUM, FFT, SINGULAR, GAUSSIAN)
 # but of a quotient of sums: three sums of one formula say nothing about another formula for it
 # and of what a transform gives, too: its errors are those of its norms, and of angles times n
 # nor of a transform of both kernels at once: the rounding of one is in what the other gives
@@ -464,6 +467,7 @@ BOUNDS: dict[Contract, Bound] = {
     TURNED: Bound(_traced_by_definition),
     CHAIN: Bound(_traced),
     NORM: Bound(_in_norm_of_states),
+    GAUSSIAN: Bound(_traced),
     COLUMNS: Bound(columns.of_columns, columns.of_columns_gradients),
     TRIANGULAR: Bound(_traced),
     SINGULAR: Bound(_traced),

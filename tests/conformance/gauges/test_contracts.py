@@ -82,17 +82,17 @@ def test_each_contract_has_words_and_sizes(contract):
         "follows_each_operation": "TRACED SCALED TURNED CHAIN TRIANGULAR",
         "scaled_by_last": "SCALED",
         "turns": "TURNED",
-        "stays_short": "NORM SINGULAR INVARIANTS",
+        "stays_short": "NORM GAUSSIAN SINGULAR INVARIANTS",
         "instead_of_entries": "GRAMIANS SOLVE INVARIANTS",
         "judges_whole_matrices": "SOLVE EXPM INVARIANTS",
         "needs_no_value": "SOLVE INVARIANTS",
         "measures_columns": "COLUMNS",
         "basis_free": "INVARIANTS",
         "solved_by_lapack": "GRAMIANS SOLVE",
-        "judges_gradients_in_double": "TRACED SCALED TURNED CHAIN NORM COLUMNS TRIANGULAR SINGULAR "
-        "GRAMIANS FFT SPECTRUM EXPM INVARIANTS",
-        "scales_exactly": "TRACED SCALED TURNED CHAIN NORM COLUMNS TRIANGULAR SINGULAR GRAMIANS "
-        "FFT SOLVE INVARIANTS",
+        "judges_gradients_in_double": "TRACED SCALED TURNED CHAIN NORM GAUSSIAN COLUMNS TRIANGULAR "
+        "SINGULAR GRAMIANS FFT SPECTRUM EXPM INVARIANTS",
+        "scales_exactly": "TRACED SCALED TURNED CHAIN NORM GAUSSIAN COLUMNS TRIANGULAR SINGULAR "
+        "GRAMIANS FFT SOLVE INVARIANTS",
         "nan_may_spread": "TRIANGULAR SOLVE EXPM",
         "may_raise_if_singular": "COLUMNS SOLVE",
     }.items(),

@@ -6,6 +6,7 @@ from scipy import linalg
 from honest import Honest, mirror
 from honest import krylov as powers
 from honest.hankel.dense import DENSE
+from honest.hankel.energy import ENERGIES
 from honest.hankel.gramians import GRAMIANS_BOTH
 from honest.hankel.singular import SINGULAR
 from refssm._numerics.broadcasting import unbroadcast_each
@@ -219,4 +220,5 @@ IMPLEMENTATIONS = [
     *GRAMIANS_BOTH,
     *DENSE,
     *SINGULAR,
+    *ENERGIES,
 ]

@@ -18,6 +18,7 @@ from refssm.hankel.diagonal import (
     pulled_back,
     vectors,
 )
+from refssm.hankel.energy import H2_NORM
 from refssm.hankel.gramians import GRAMIANS, GRAMIANS_DISCRETE, outer
 from refssm.hankel.transfer import TRANSFER, TRANSFER_DISCRETE
 
@@ -215,6 +216,30 @@ def _gradients(solve, joined):
     return vjp
 
 
+def energies(solve):
+    """√(Bᴴ Q B), from the gramian that the reference of `h2_norm` does not take."""
+
+    def program(A, B, C):
+        row = C.conj()
+        energy = (B.conj() * times(solve(adjoint(A), outer(row, row)), B)).sum(-1).real
+        return np.sqrt(np.maximum(energy, 0 * energy))
+
+    return program
+
+
+def through_energies(solve):
+    """dA = g Q P,  dB = g Q B,  dC = g C P,  g = dh/h."""
+
+    def vjp(dh, A, B, C):
+        back, row = adjoint(A), C.conj()
+        P, Q = solve(A, outer(B, B)), solve(back, outer(row, row))
+        h = energies(solve)(A, B, C)
+        g = np.where(h > 0, dh / np.where(h > 0, h, 1), 0)[..., None]
+        return g[..., None] * product(Q, P), g * times(Q, B), g * times(P, row).conj()
+
+    return vjp
+
+
 class KeptVectors:
     """`vectors`, kept until other arrays come: all programs of a case get the same arrays."""
 
@@ -251,6 +276,7 @@ OUTPUTS = {
     | {"where_hardly_reached": where_hardly_reached(op.reference, points)}
     for op, points in ((TRANSFER, around), (TRANSFER_DISCRETE, around_discrete))
 }
+OUTPUTS[H2_NORM.name] = _gramians(H2_NORM.reference, energies, *_CONTINUOUS)
 AGAIN_OUTPUTS = {
     op.name: {"in_another_basis": in_another_basis(op.reference)}
     for op in (TRANSFER, TRANSFER_DISCRETE)
@@ -263,6 +289,7 @@ GRADIENTS = {
         "in_pieces": of_values(in_pieces, _VECTORS),
         "interleaved": of_values(interleaved, _VECTORS),
     },
+    H2_NORM.name: _gramians(H2_NORM.bare_vjp, through_energies, *_CONTINUOUS),
     GRAMIANS.name: _gramians(GRAMIANS.bare_vjp, through_lyapunov, *_CONTINUOUS),
     GRAMIANS_DISCRETE.name: _gramians(GRAMIANS_DISCRETE.bare_vjp, through_stein, *_DISCRETE),
 }

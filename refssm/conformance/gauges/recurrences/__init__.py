@@ -1,3 +1,3 @@
-"""Error rules of recurrences: oscillators, states in a scale of their own, and angles."""
+"""Error rules of recurrences: oscillators, filters, states in a scale of their own, angles."""
 
-from refssm.conformance.gauges.recurrences import linoss, scales, turns  # noqa: F401  # registers
+from refssm.conformance.gauges.recurrences import kalman, linoss, scales, turns  # noqa: F401  # registers

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from refssm.conformance.planted import bugs_of
+from refssm.conformance.planted.hankel import energy
 from refssm.conformance.planted.hankel.singular import DENSE, DIAGONAL
 from refssm.conformance.planted.hankel.systems import (
     GRAMIAN_BUGS,
@@ -23,5 +24,6 @@ MARKOV.bugs += [replace(bug, op=MARKOV.op.name) for bug in _krylov]
 HERE = (
     *(HANKEL, MARKOV, TRANSFER_BUGS, TRANSFER_DISCRETE_BUGS),
     *(GRAMIAN_BUGS, GRAMIAN_DISCRETE_BUGS, DENSE, DIAGONAL),
+    *(energy.DENSE, energy.DIAGONAL),
 )
 BUGS = [bug for planting in HERE for bug in planting.bugs]

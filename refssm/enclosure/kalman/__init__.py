@@ -1,0 +1,3 @@
+"""Enclosures for refssm.kalman."""
+
+from refssm.enclosure.kalman.precisions import *
