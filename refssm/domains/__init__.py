@@ -85,6 +85,7 @@ from refssm.domains.matrices import (
 )
 from refssm.domains.memories import (
     delays,
+    elapsed_times,
     exponents_of_laguerre,
     fading_rates,
     fractions,
@@ -92,6 +93,7 @@ from refssm.domains.memories import (
     long_windows,
     matrices,
     memories,
+    powers_of_time,
     scales,
     settling_matrices,
 )
@@ -201,6 +203,7 @@ __all__ = [
     "denominators",
     "discrete_poles",
     "distinct_modes",
+    "elapsed_times",
     "even_mode_orders",
     "even_orders",
     "exponential_gates",
@@ -265,6 +268,7 @@ __all__ = [
     "phases",
     "places",
     "poles",
+    "powers_of_time",
     "preactivations",
     "products_bounded",
     "products_of_keys",

@@ -50,6 +50,20 @@ fractions = Domain(
     kind="real",
 )
 
+elapsed_times = Domain(
+    summary="times since the start, in steps: 2 to 1e4, whole and halves, powers of two; real",
+    maps={
+        "two": lambda a, b: np.full_like(a, 2) + 0j,
+        "whole": lambda a, b: np.round(logarithmic(2, 1e3, a)) + 0j,
+        "middle": lambda a, b: np.round(logarithmic(2, 1e3, a)) + 0.5 + 0j,
+        "doubled": lambda a, b: 2.0 ** np.round(1 + 10 * a) + 0j,
+        "wide": lambda a, b: logarithmic(2, 1e4, a) + 0j,
+    },
+    tame=("two", "whole", "middle", "wide"),
+    textures=("each", "constant"),
+    kind="real",
+)
+
 delays = Domain(
     summary="times before now: 1e-4 to 30; real",
     maps={
@@ -73,4 +87,11 @@ exponents_of_laguerre = Numbers(
 )
 fading_rates = Numbers(
     "decay rates of the past: ½ to 2", (1.0, 0.5, 2.0), "a number above 0", SMALLEST, LARGEST
+)
+powers_of_time = Numbers(  # of few binary digits: a rounded p is another memory
+    "powers p of the map t = s^p: ½ to 4",
+    (2.0, 1.0, 0.5, 1.5, 4.0),  # not 1 first: A = t = ½ is then singular
+    "a number above 0",
+    SMALLEST,
+    LARGEST,
 )
