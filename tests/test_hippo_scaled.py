@@ -102,7 +102,9 @@ def test_a_time_that_is_constant_makes_the_rules_of_a_constant_system(rule):
     A, B = legs(n)
     x, u = np.random.default_rng(0).standard_normal((n, 3)), np.array([1.0, -2.0, 0.5])
     A_bar, B_bar = getattr(refssm, f"discretize_{rule}")(A, B[:, None], 0.5)
-    ours = judge(RULES[rule], lambda *_, **__: A_bar @ x + B_bar * u, A, B, x, u, np.array(4.0), p=0.5)
+    ours = judge(
+        RULES[rule], lambda *_, **__: A_bar @ x + B_bar * u, A, B, x, u, np.array(4.0), p=0.5
+    )
     assert ours.ok
 
 

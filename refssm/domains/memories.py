@@ -51,15 +51,15 @@ fractions = Domain(
 )
 
 elapsed_times = Domain(
-    summary="times since the start, in steps: 2 to 1e4, whole and halves, powers of two; real",
+    summary="times since the start, in steps: 1 to 1e4, whole and halves, powers of two; real",
     maps={
-        "two": lambda a, b: np.full_like(a, 2) + 0j,
-        "whole": lambda a, b: np.round(logarithmic(2, 1e3, a)) + 0j,
-        "middle": lambda a, b: np.round(logarithmic(2, 1e3, a)) + 0.5 + 0j,
-        "doubled": lambda a, b: 2.0 ** np.round(1 + 10 * a) + 0j,
-        "wide": lambda a, b: logarithmic(2, 1e4, a) + 0j,
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "whole": lambda a, b: np.round(logarithmic(1, 1e3, a)) + 0j,
+        "middle": lambda a, b: np.round(logarithmic(1, 1e3, a)) + 0.5 + 0j,
+        "doubled": lambda a, b: 2.0 ** np.round(10 * a) + 0j,
+        "wide": lambda a, b: logarithmic(1, 1e4, a) + 0j,
     },
-    tame=("two", "whole", "middle", "wide"),
+    tame=("one", "whole", "middle", "wide"),
     textures=("each", "constant"),
     kind="real",
 )

@@ -154,7 +154,9 @@ def test_without_sums_of_gates_the_second_gauge_is_the_first():
     error = np.abs(by_differences(*(a.astype(np.float32) for a in arrays), chunk=8) - y)
     assert (error <= 16 * UNIT * gauge.cumulated.whole()).all()
     assert (error > 16 * UNIT * gauge.k0).any()
-    (delta,) = of_values(operator_named("delta_rule_chunked"), [*arrays[:3], arrays[4]], {"chunk": 8})
+    (delta,) = of_values(
+        operator_named("delta_rule_chunked"), [*arrays[:3], arrays[4]], {"chunk": 8}
+    )
     assert delta.cumulated is not None
     assert np.allclose(delta.cumulated.whole(), delta.k0, rtol=1e-12)  # without gates
 
