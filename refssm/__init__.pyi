@@ -129,6 +129,7 @@ from refssm.hankel import (
     h_infinity_norm as h_infinity_norm,
     hankel_norm as hankel_norm,
     ho_kalman as ho_kalman,
+    subspace_realization as subspace_realization,
     numerical_rank as numerical_rank,
 )
 from refssm.diagonal import (

@@ -9,6 +9,7 @@ reaches the output. The transfer function is the system's gain at one frequency.
 from refssm._declaration.names import export
 from refssm.hankel.diagonal import *
 from refssm.hankel.gramians import *
+from refssm.hankel.identification import *
 from refssm.hankel.matrix import *
 from refssm.hankel.reduction import *
 from refssm.hankel.transfer import *

@@ -334,11 +334,11 @@ def test_a_list_that_is_too_long_is_refused(tmp_path):
 
 
 def test_files_are_wanted_for_local_tasks_only(tmp_path):
-    with pytest.raises(TrainingError, match="^smnist: wanted --data FOLDER, the files of its data"):
+    with pytest.raises(TrainingError, match=r"^smnist: wanted --data FOLDER, the files"):
         Setup("smnist", "s5").trainer()
-    with pytest.raises(TrainingError, match="^--data x: copying needs no files$"):
+    with pytest.raises(TrainingError, match=r"^--data x: copying needs no files$"):
         Setup("copying", "s5", data="x").trainer()
-    with pytest.raises(TrainingError, match="unknown size of lra-text 'n'; wanted one of l$"):
+    with pytest.raises(TrainingError, match=r"unknown size of lra-text 'n'; wanted one of l$"):
         Setup("lra-text", "s5", data="x", task_sizes={"n": 3}).trainer()
 
 
