@@ -27,8 +27,9 @@ def outputs(made, u, x):
     return np.array(y)
 
 
-def response(A, B, C, D):
+def response(made):
     """D, C B, C A B, …"""
+    A, B, C, D = made
     return np.append(D, refssm.markov_parameters(A, B, C, l=RESPONSE))
 
 
@@ -39,13 +40,13 @@ def test_data_without_noise_give_the_response_to_rounding_errors(n, seed):
     u, x = rng.standard_normal(300), rng.standard_normal(n)  # it does not begin at rest
     y, rows = outputs(made, u, x), 2 * n + 2
     sigma = observed(u, y, rows)[1]
-    found, h = refssm.subspace_realization(u, y, n), response(*made)
+    found, h = refssm.subspace_realization(u, y, n), response(made)
     # the subspace moves by u ‖data‖/σ_n; the triangular factor has 4 rows, one rounding each
     moved = 4 * rows * U * np.linalg.norm(y) * np.sqrt(rows) / sigma[n - 1]
-    assert np.abs(response(*found) - h).max() <= 16 * moved * np.abs(h).max()
+    assert np.abs(response(found) - h).max() <= 16 * moved * np.abs(h).max()
     # and the transfer function, a sum of the responses while they fade with 0.9^k
     z = np.exp(1j * np.linspace(0, np.pi, 17))
-    ours, theirs = (refssm.transfer_discrete(*s, z) for s in (found, made))
+    ours, theirs = (refssm.transfer_discrete(A, B, C, D, z) for A, B, C, D in (found, made))
     assert np.abs(ours - theirs).max() <= 16 * moved * np.abs(h).max() / (1 - 0.9) ** 2
 
 
@@ -58,7 +59,7 @@ def test_noise_makes_errors_that_fall_as_one_over_the_root_of_the_length():
             u = rng.standard_normal(l)
             y = outputs(made, u, np.zeros(3))
             y += 0.1 * y.std() * rng.standard_normal(l)
-            away = response(*refssm.subspace_realization(u, y, 3)) - response(*made)
+            away = response(refssm.subspace_realization(u, y, 3)) - response(made)
             found.append((away**2).sum())
         errors.append(np.sqrt(np.mean(found)))
     # 8 sums of squares of 7 free numbers: their root has a deviation of 1/√(2·56), a tenth
@@ -71,17 +72,17 @@ def test_fewer_states_than_there_are_give_another_system():
     u = np.random.default_rng(0).standard_normal(400)
     smaller = refssm.subspace_realization(u, outputs(made, u, np.zeros(4)), 3)
     assert [part.shape for part in smaller] == [(3, 3), (3,), (3,), ()]
-    assert np.abs(response(*smaller) - response(*made)).max() > 1e-6
+    assert np.abs(response(smaller) - response(made)).max() > 1e-6
 
 
 def test_a_longer_past_gives_the_same_system():
     made = system(2, 2)
     u = np.random.default_rng(1).standard_normal(400)
     y = outputs(made, u, np.ones(2))
-    one, other = (response(*refssm.subspace_realization(u, y, 2, rows=r)) for r in (3, 20))
+    one, other = (response(refssm.subspace_realization(u, y, 2, rows=r)) for r in (3, 20))
     sigma = min(observed(u, y, r)[1][1] for r in (3, 20))
     moved = 4 * 20 * U * np.linalg.norm(y) * np.sqrt(20) / sigma
-    assert np.abs(one - other).max() <= 2 * 16 * moved * np.abs(response(*made)).max()
+    assert np.abs(one - other).max() <= 2 * 16 * moved * np.abs(response(made)).max()
 
 
 NOISE = np.random.default_rng(0).standard_normal(100)

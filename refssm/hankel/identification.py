@@ -61,7 +61,7 @@ def observed(u, y, rows):
     if not excited[-1] > u.size * np.finfo(float).eps * excited[0]:
         raise _refused(f"`u` must have at least 2 rows = {2 * rows} frequencies")
     stacked = np.concatenate([future_u, past_u, past_y, future_y])
-    triangular = np.linalg.qr(stacked.T, mode="r").T
+    triangular = np.linalg.qr(stacked.T).R.T
     block = triangular[3 * rows :, rows : 3 * rows]
     left, sigma, _ = np.linalg.svd(block)
     return left, sigma
