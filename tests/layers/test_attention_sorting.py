@@ -1,4 +1,4 @@
-"""Sinkhorn sorting, SORTCUT and cascade pruning: limits, equalities with attention, and messages."""
+"""Sinkhorn sorting, SORTCUT and cascade pruning: limits, equalities with attention, messages."""
 
 from itertools import permutations
 
@@ -115,7 +115,7 @@ def test_sorted_attention_reads_the_own_block_and_the_one_at_its_place():
 def test_blocks_that_stay_in_place_make_attention_in_blocks():
     q, k, v = drawn()
     ours = sorted_attention(q, k, v, np.eye(4))
-    wanted = [full(*(x[i : i + 3] for x in (q, k, v))) for i in range(0, 12, 3)]
+    wanted = [full(q[i : i + 3], k[i : i + 3], v[i : i + 3]) for i in range(0, 12, 3)]
     assert np.abs(ours - np.concatenate(wanted)).max() <= allowed(q, k, v)
 
 
@@ -151,13 +151,13 @@ def test_of_equal_ones_the_first_stays_and_fewer_stay_as_they_are():
 
 def test_a_pruned_step_is_as_if_it_were_not_there():
     q, k, v = drawn(l=8)
-    there = np.array([1, 0, 1, 1, 0, 1, 1, 1], bool)
-    args = (q[None], k[None], v[None], np.zeros((1, 8)))
-    masked, _ = attended(*args, there.astype(float)[None, None])  # pyright: ignore[reportCallIssue]
-    rest, _ = attended(*(x[:, there] for x in args[:3]), np.zeros((1, 8)))
+    there, bias = np.array([1, 0, 1, 1, 0, 1, 1, 1], bool), np.zeros((1, 8))
+    masked, _ = attended(q[None], k[None], v[None], bias, there.astype(float)[None, None])
+    rest, _ = attended(q[there][None], k[there][None], v[there][None], bias)
     assert np.abs(masked[:, there] - rest).max() <= allowed(q, k, v)
 
 
+FOUR, FIVE = np.ones((4, 1)), np.ones((5, 1))
 REFUSED = {
     "not square": (lambda: sinkhorn(np.zeros((2, 3))), "sinkhorn: `R` must be square"),
     "cold": (lambda: sinkhorn(np.eye(2), temperature=0), "`temperature` must be above 0, got 0"),
@@ -167,9 +167,9 @@ REFUSED = {
         lambda: sorted_blocks(np.ones((5, 1)), np.eye(2)),
         "a multiple of 2 blocks, got l=5",
     ),
-    "queries": (lambda: sorted_attention(*[np.ones((5, 1))] * 3, np.eye(2)), "sorted_attention"),
+    "queries": (lambda: sorted_attention(FIVE, FIVE, FIVE, np.eye(2)), "sorted_attention"),
     "cut": (
-        lambda: sortcut_attention(*[np.ones((4, 1))] * 3, np.eye(2), cut=3),
+        lambda: sortcut_attention(FOUR, FOUR, FOUR, np.eye(2), cut=3),
         "`cut` must be from 1 to 2 blocks, got 3",
     ),
     "keep": (lambda: pruned(np.ones(2), np.ones(2), 0), "pruned: `keep` must be at least 1, got 0"),
