@@ -81,13 +81,13 @@ def test_with_the_time_of_the_end_of_a_step_the_bilinear_rule_is_of_first_order(
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("p", [0.5, 1.0, 2.0])
 def test_the_memory_of_a_map_of_time_is_legs_of_the_mapped_signal(rule, p):
-    """With t = s^p, u(t) = s^{pm}: the last state is that of LegS for s^{pm}, to the rule's error."""
+    """With t = s^p, u(t) = s^{pm}: the last state is that of LegS, to the error of the rule."""
     n, l, m = 4, 4000, 2
     A, B = legs(n)
     t = np.arange(1, l + 1.0)
     x = run(rule, A, B, np.zeros((n, 1)), (t / l) ** m, t, p)
     s = (np.arange(1 << 14) + 0.5) / (1 << 14)
-    wanted = refssm.hippo_project_legs(s[::256] ** 0, n=n)[-1] * 0
+    wanted = np.zeros(n)
     for i in range(n):
         P = np.polynomial.legendre.Legendre.basis(i)(2 * s - 1) * np.sqrt(2 * i + 1)
         wanted[i] = (s ** (p * m) * P).mean()
@@ -124,5 +124,5 @@ def test_what_is_no_power_of_time_is_told():
 
 
 def test_a_singular_step_is_told_with_its_size():
-    with pytest.raises(np.linalg.LinAlgError, match="hippo_scaled_backward: .* at dt = 0.5"):
+    with pytest.raises(np.linalg.LinAlgError, match=r"hippo_scaled_backward: .* at dt = 0\.5"):
         refssm.hippo_scaled_backward([[2.0]], [1.0], [[0.0]], [1.0], 2.0, p=1.0)
