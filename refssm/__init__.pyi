@@ -38,6 +38,12 @@ from refssm.hippo import (
     hippo_project_vjp as hippo_project_vjp,
     hippo_project_legs as hippo_project_legs,
     hippo_project_legs_vjp as hippo_project_legs_vjp,
+    hippo_scaled_euler as hippo_scaled_euler,
+    hippo_scaled_euler_vjp as hippo_scaled_euler_vjp,
+    hippo_scaled_bilinear as hippo_scaled_bilinear,
+    hippo_scaled_bilinear_vjp as hippo_scaled_bilinear_vjp,
+    hippo_scaled_backward as hippo_scaled_backward,
+    hippo_scaled_backward_vjp as hippo_scaled_backward_vjp,
     hippo_reconstruct_legs as hippo_reconstruct_legs,
     hippo_reconstruct_legs_vjp as hippo_reconstruct_legs_vjp,
     hippo_reconstruct_legt as hippo_reconstruct_legt,
@@ -128,6 +134,7 @@ from refssm.hankel import (
     h_infinity_norm as h_infinity_norm,
     hankel_norm as hankel_norm,
     ho_kalman as ho_kalman,
+    subspace_realization as subspace_realization,
     numerical_rank as numerical_rank,
 )
 from refssm.kalman import (

@@ -14,10 +14,22 @@ from refssm.hippo import (
     HIPPO_RECONSTRUCT_LEGT,
     HIPPO_RECONSTRUCT_LMU,
     HIPPO_RESCALE,
+    HIPPO_SCALED_BACKWARD,
+    HIPPO_SCALED_BILINEAR,
+    HIPPO_SCALED_EULER,
 )
 from refssm_gpu import discretize
 from refssm_gpu._algebra.exponential import exponential_held
-from refssm_gpu._algebra.parts import adjoint, along, applied, batch_of, conj, counting
+from refssm_gpu._algebra.parts import (
+    adjoint,
+    along,
+    applied,
+    batch_of,
+    conj,
+    counting,
+    identity,
+    solve,
+)
 from refssm_gpu._launching.arrays import Array, folded, namespace, real_type, unbroadcast
 from refssm_gpu._launching.checked import mirror
 from refssm_gpu.discretize import scaled
@@ -345,3 +357,63 @@ def _laguerre_slopes(L: Array) -> Array:
     """L_i' = −Σ_{k<i} L_k, for any α."""
     xp, i = namespace(L), counting(L.shape[-1], L)
     return L @ xp.where(i > i[:, None], xp.full_like(i, -1.0), 0.0)
+
+
+# Scaled memories: a step is a product, or one solve for all signals that share A
+
+
+@mirror(HIPPO_SCALED_EULER)
+def hippo_scaled_euler(A, B, x, u, time, *, p):
+    return _systems(A, B, x, u, time, p, 0)[1]
+
+
+@mirror(HIPPO_SCALED_EULER)
+def hippo_scaled_euler_vjp(dx_next, A, B, x, u, time, *, p):
+    return _scaled_back(dx_next, x, A, B, x, u, time, p, 0)
+
+
+@mirror(HIPPO_SCALED_BILINEAR)
+def hippo_scaled_bilinear(A, B, x, u, time, *, p):
+    """Infinity or NaN where 2 p t is an eigenvalue of A."""
+    return solve(*_systems(A, B, x, u, time, p, 0.5))
+
+
+@mirror(HIPPO_SCALED_BILINEAR)
+def hippo_scaled_bilinear_vjp(dx_next, A, B, x, u, time, *, p):
+    return _solved_back(dx_next, A, B, x, u, time, p, 0.5)
+
+
+@mirror(HIPPO_SCALED_BACKWARD)
+def hippo_scaled_backward(A, B, x, u, time, *, p):
+    """Infinity or NaN where p t is an eigenvalue of A."""
+    return solve(*_systems(A, B, x, u, time, p, 1))
+
+
+@mirror(HIPPO_SCALED_BACKWARD)
+def hippo_scaled_backward_vjp(dx_next, A, B, x, u, time, *, p):
+    return _solved_back(dx_next, A, B, x, u, time, p, 1)
+
+
+def _systems(A: Array, B: Array, x: Array, u: Array, time: Array, p: float, alpha: float):
+    """M = I − α h A, and M x_k = x + (1 − α) h A x + h B uᵀ, h = 1/(p t)."""
+    h = 1 / (p * time)
+    F, driven = scaled(A, h), (h[..., None] * B)[..., None] * u[..., None, :]
+    through = (1 - alpha) * (F @ x) if alpha < 1 else 0 * x
+    return identity(A) - alpha * F, x + through + driven
+
+
+def _solved_back(dx_next, A, B, x, u, time, p, alpha):
+    M, side = _systems(A, B, x, u, time, p, alpha)
+    return _scaled_back(solve(adjoint(M), dx_next), solve(M, side), A, B, x, u, time, p, alpha)
+
+
+def _scaled_back(S, x_next, A, B, x, u, time, p, alpha):
+    """The gradients from S = M⁻ᴴ dx_k."""
+    xp, h = namespace(x), 1 / (p * time)
+    mean = (1 - alpha) * x + alpha * x_next if alpha < 1 else x_next
+    dF, dH = S @ adjoint(mean), xp.sum(S * conj(u)[..., None, :], axis=-1)
+    dx = S + (1 - alpha) * (adjoint(scaled(A, h)) @ S) if alpha < 1 else S
+    du = xp.sum(conj(h[..., None] * B)[..., None] * S, axis=-2)
+    dh = xp.sum(conj(A) * dF, axis=(-2, -1)) + xp.sum(conj(B) * dH, axis=-1)
+    grads = (scaled(dF, h), h[..., None] * dH, dx, du, -h / time * dh)
+    return tuple(unbroadcast(g, a) for g, a in zip(grads, (A, B, x, u, time), strict=True))

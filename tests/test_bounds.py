@@ -72,6 +72,14 @@ def test_one_pole_towards_the_axis_and_one_residue_reach_an_nth_of_the_bounds():
         assert abs(delta / rates[k] - bound) <= slack(1, bound)
 
 
+def test_without_the_change_in_the_denominator_it_is_no_bound():
+    """The pole −1 moved to −1/2 moves G(0) from 1 to 2; to first order that is 1/2."""
+    w, v, delta = np.array([-1.0]), np.ones(1), 0.5
+    moved = abs((v / -(w + delta) - v / -w).sum())
+    assert moved == pole_perturbation_bound(w, v, np.ones(1), delta) == 1
+    assert moved > delta * v[0] / w[0] ** 2
+
+
 def test_the_bounds_of_the_theory_are_what_is_left_for_small_changes():
     w, v = np.array([-0.5, -2.0 + 3j]), np.array([1.0, -8.0])
     worst = 2 * np.array([1.0, 8.0]) / np.array([0.5, 2.0]) ** 2  # n |b c| / |Re a|²

@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 import refssm
 from refssm import oracle
@@ -78,6 +79,26 @@ def test_three_coefficients_of_lmu_by_hand():
     A, B = refssm.hippo_lmu(n=3, window=0.5)
     assert np.array_equal(A, [[-2, -2, -2], [6, -6, -6], [-10, 10, -10]])
     assert np.array_equal(B, [2, -6, 10])
+
+
+def test_one_coefficient_of_lmu_is_a_low_pass_filter_and_the_trace_is_minus_the_square_of_n():
+    A, B = refssm.hippo_lmu(n=1, window=0.5)
+    assert (A.tolist(), B.tolist()) == ([[-2.0]], [2.0])
+    assert [np.trace(refssm.hippo_lmu(n=n)[0]) for n in (1, 2, 7)] == [-1, -4, -49]
+
+
+def test_the_eigenvalues_of_legs_do_not_say_how_fast_it_forgets():
+    A, _ = refssm.hippo_legs(n=2)
+    forgotten, e = expm(A), np.exp([-1.0, -2.0])
+    by_hand = [[e[0], 0], [-np.sqrt(3) * (e[0] - e[1]), e[1]]]
+    # a backward stable exponential of a matrix of norm below 3: its roundings grow by that factor
+    assert np.abs(forgotten - by_hand).max() <= 64 * U
+    assert 1.4 * e[0] < np.linalg.norm(forgotten[:, 0]) < np.exp(-0.5)
+    for n in (3, 40):
+        A, B = refssm.hippo_legs(n=n)
+        product = np.outer(B, B)
+        # two entries of A, a product of two roots: one rounding each, and one of each sum
+        assert (np.abs(A + A.T + np.eye(n) + product) <= 8 * U * (product + 1)).all()
 
 
 @pytest.mark.parametrize("window", [1.0, 0.75, 1000.0])

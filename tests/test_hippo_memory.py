@@ -141,6 +141,11 @@ def test_without_roots_legs_legt_and_lmu_have_whole_numbers():
     for (A, B), whole in (legs(n), below), (legt(n), sliding):
         value = whole.astype(float), np.ones(n)
         assert right(HIPPO_RESCALE, value, A, B, scalings(n)["root-free"])
+    large = below.astype(float) * (2 * i + 1) / (2 * k + 1), 2 * np.arange(n) + 1.0
+    assert right(HIPPO_RESCALE, large, *legs(n), scalings(n)["large"])
+    assert (np.round(large[0]) == large[0]).all()
+    doubled = 2 * scalings(n)["root-free"]  # 2/√(2i+1): neither B = 1 nor B = 2i + 1
+    assert right(HIPPO_RESCALE, (below.astype(float), np.full(n, 2.0)), *legs(n), doubled)
     A, B = lmu(n)
     assert (np.round(A) == A).all()
     assert (np.round(B) == B).all()

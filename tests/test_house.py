@@ -46,6 +46,14 @@ BY_NAME = {
 # public, though nothing imports it: the page that says so
 DOCUMENTED = {
     "refssm.jit.__main__": ("python -m refssm.jit", "docs/configuration.md"),
+    "refssm.layers.attention.pruning": (
+        "refssm.layers.attention.pruning",
+        "docs/layers/attention.md",
+    ),
+    "refssm.layers.attention.sorting": (
+        "refssm.layers.attention.sorting",
+        "docs/layers/attention.md",
+    ),
     "refssm.layers.reading": ("refssm.layers.reading", "docs/layers/mamba.md"),
 }
 

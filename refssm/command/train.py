@@ -43,6 +43,9 @@ TaskSize = Annotated[
     list[str] | None,
     typer.Option("--task-size", help="A size of the task, such as l=128."),
 ]
+Data = Annotated[
+    Path | None, typer.Option("--data", help="The folder with a local copy of the task's data set.")
+]
 Clip = Annotated[float, typer.Option(min=0, help="The largest norm of a gradient.")]
 
 
@@ -73,6 +76,7 @@ def train(
     read: Read = None,
     start: Start = None,
     task_size: TaskSize = None,
+    data: Data = None,
 ) -> int:
     """Train a model on a task; Ctrl-C saves, and --resume goes on."""
     from refssm.conformance.usage_error import UsageError
@@ -88,7 +92,8 @@ def train(
     begin = starts(start or ())
     model = (ops, h, depth, norm, not post_norm, dropout, own)
     try:
-        setup = Setup(task, layer, *model, plan, read, begin, of_task)
+        files = None if data is None else str(data.resolve())
+        setup = Setup(task, layer, *model, plan, read, begin, of_task, files)
         setups = [replace(setup, plan=replace(plan, seed=seed + i)) for i in range(seeds)]
         how = (setups, folder.resolve(), resume, every, _command())
         return in_turn(*how) if workers == 1 and dask is None else spread(*how, workers, dask)

@@ -92,6 +92,7 @@ from refssm.domains.matrices import (
 )
 from refssm.domains.memories import (
     delays,
+    elapsed_times,
     exponents_of_laguerre,
     fading_rates,
     fractions,
@@ -99,6 +100,7 @@ from refssm.domains.memories import (
     long_windows,
     matrices,
     memories,
+    powers_of_time,
     scales,
     settling_matrices,
 )
@@ -209,6 +211,7 @@ __all__ = [
     "denominators",
     "discrete_poles",
     "distinct_modes",
+    "elapsed_times",
     "even_mode_orders",
     "even_orders",
     "exponential_gates",
@@ -276,6 +279,7 @@ __all__ = [
     "phases",
     "places",
     "poles",
+    "powers_of_time",
     "preactivations",
     "prior_means",
     "products_bounded",

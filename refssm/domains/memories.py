@@ -50,6 +50,22 @@ fractions = Domain(
     kind="real",
 )
 
+elapsed_times = Domain(
+    summary="times since the start, in steps: 1 to 1e4, whole and halves, powers of two; real",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "first": lambda a, b: np.round(1 + 7 * a) + 0j,
+        "early": lambda a, b: np.round(1 + 7 * a) + 0.5 + 0j,
+        "whole": lambda a, b: np.round(logarithmic(1, 1e3, a)) + 0j,
+        "middle": lambda a, b: np.round(logarithmic(1, 1e3, a)) + 0.5 + 0j,
+        "doubled": lambda a, b: 2.0 ** np.round(10 * a) + 0j,
+        "wide": lambda a, b: logarithmic(1, 1e4, a) + 0j,
+    },
+    tame=("one", "first", "early", "whole", "middle", "wide"),
+    textures=("each", "constant"),
+    kind="real",
+)
+
 delays = Domain(
     summary="times before now: 1e-4 to 30; real",
     maps={
@@ -73,4 +89,11 @@ exponents_of_laguerre = Numbers(
 )
 fading_rates = Numbers(
     "decay rates of the past: ½ to 2", (1.0, 0.5, 2.0), "a number above 0", SMALLEST, LARGEST
+)
+powers_of_time = Numbers(  # of few binary digits: a rounded p is another memory
+    "powers p of the map t = s^p: ½ to 4",
+    (2.5, 1.0, 0.5, 2.0, 4.0),  # 2.5 first: p t of simple numbers is then no simple eigenvalue
+    "a number above 0",
+    SMALLEST,
+    LARGEST,
 )

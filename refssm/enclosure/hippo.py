@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from flint import acb, arb, fmpq
 
-from refssm.enclosure.algebra import dot, matrix, product
+from refssm.enclosure.algebra import dot, identity, matrix, product
 from refssm.enclosure.discretize import discretize_zoh
 
 
@@ -200,3 +200,26 @@ def hippo_reconstruct_fourier(c, s, *, window=1):
         parts = [w.imag if i % 2 else w.real for i, w in enumerate(waves)]
         found.append(dot(c, [(_root(2) if i > 1 else 1) * p for i, p in enumerate(parts)]))
     return found
+
+
+def hippo_scaled_euler(A, B, x, u, time, *, p):
+    """((p t I + A) x + B uᵀ)/(p t)."""
+    return _scaled(A, B, x, u, arb(p) * time, 0)
+
+
+def hippo_scaled_bilinear(A, B, x, u, time, *, p):
+    """(2 p t I − A) x_k = (2 p t I + A) x + 2 B uᵀ."""
+    return _scaled(A, B, x, u, arb(p) * time, arb(1) / 2)
+
+
+def hippo_scaled_backward(A, B, x, u, time, *, p):
+    """(p t I − A) x_k = p t x + B uᵀ."""
+    return _scaled(A, B, x, u, arb(p) * time, 1)
+
+
+def _scaled(A, B, x, u, s, alpha):
+    """(s I − α A) x_k = (s I + (1 − α) A) x + B uᵀ for s = p t."""
+    if not (A and u):
+        return x
+    I, M, driven = identity(len(A)), matrix(A), matrix([[b * v for v in u] for b in B])
+    return (I * s - M * alpha).solve((I * s + M * (1 - alpha)) * matrix(x) + driven).tolist()

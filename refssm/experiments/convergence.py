@@ -1,8 +1,8 @@
 """Gradient descent to a target system, with HOPE's parameters and with those of diagonal systems.
 
 The loss is ½‖K − K*‖₂², the kernels scaled to ‖K*‖₂ = 1. HOPE's kernel is linear in h: the loss is
-convex, and its Hessian Gᵢⱼ = ⟨sᵢ, sⱼ⟩ = ρ^|i−j|, ρ = (1 − dt)/(1 + dt), has a spectrum between dt
-and 1/dt: its condition number is 1 at dt = 1, and at most 1/dt². On the warped circle it is the
+convex, and its Hessian Gᵢⱼ = ⟨sᵢ, sⱼ⟩ = (−ρ)^|i−j|, ρ = (1 − dt)/(1 + dt), has a spectrum between
+dt and 1/dt: its condition number is 1 at dt = 1, and at most 1/dt². On the warped circle it is the
 identity for every dt. The loss of a diagonal system, w = −e^r + iy, K = 2 Re Σ C e^(w t), is not
 convex; its Hessian is approximated by JᵀJ, which is exact where the residual is 0.
 """
@@ -131,11 +131,15 @@ def descend(model, p, target, marks) -> Descent:
     return Descent(errors, (first, condition(model, p)))
 
 
+def hope_gram(dt, n) -> np.ndarray:
+    """Gᵢⱼ = (−ρ)^|i−j| = ((dt − 1)/(dt + 1))^|i−j| of `n` stages: products of infinite kernels."""
+    i = np.arange(n)
+    return ((dt - 1) / (dt + 1)) ** np.abs(i[:, None] - i)
+
+
 def hope_condition(dt) -> float:
-    """Condition number of Gᵢⱼ = ρ^|i−j|, the Gram matrix of infinite kernels."""
-    i = np.arange(MARKOV)
-    gram = ((1 - dt) / (1 + dt)) ** np.abs(i[:, None] - i)
-    return float(np.linalg.cond(gram))
+    """Condition number of `hope_gram`."""
+    return float(np.linalg.cond(hope_gram(dt, MARKOV)))
 
 
 def _loss(k, target):

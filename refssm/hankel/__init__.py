@@ -10,6 +10,7 @@ from refssm._declaration.names import export
 from refssm.hankel.diagonal import *
 from refssm.hankel.energy import *
 from refssm.hankel.gramians import *
+from refssm.hankel.identification import *
 from refssm.hankel.matrix import *
 from refssm.hankel.optimal import *
 from refssm.hankel.reduction import *

@@ -10,6 +10,7 @@ from refssm.hippo.diagonal import *
 from refssm.hippo.measure import *
 from refssm.hippo.memory import *
 from refssm.hippo.reconstruct import *
+from refssm.hippo.scaled import *
 from refssm.hippo.systems import *
 
 export(globals())

@@ -182,3 +182,38 @@ def _wave(i, turns):
     """Entry i of the basis; `turns` is s in units of the window."""
     function = mp.sin if i % 2 else mp.cos
     return (mp.sqrt(2) if i > 1 else 1) * function(2 * mp.pi * (i // 2) * turns)
+
+
+def hippo_scaled_euler(A, B, x, u, time, *, p):
+    """x + (A x + B uᵀ)/(p t)."""
+    return _scaled_side(A, B, x, u, time, p, 1)
+
+
+def hippo_scaled_bilinear(A, B, x, u, time, *, p):
+    """(I − ½h A)⁻¹ (x + ½h A x + h B uᵀ)."""
+    return _scaled_step(A, B, x, u, time, p, mp.mpf(1) / 2)
+
+
+def hippo_scaled_backward(A, B, x, u, time, *, p):
+    """(I − h A)⁻¹ (x + h B uᵀ)."""
+    return _scaled_step(A, B, x, u, time, p, mp.one)
+
+
+def _scaled_step(A, B, x, u, time, p, alpha):
+    if not (A and u):
+        return x
+    h = 1 / (mp.mpf(p) * time)
+    side = _scaled_side(A, B, x, u, time, p, 1 - alpha)
+    return (mp.inverse(mp.eye(len(A)) - alpha * h * mp.matrix(A)) * mp.matrix(side)).tolist()
+
+
+def _scaled_side(A, B, x, u, time, p, share):
+    """x + h (share · A x + B uᵀ),  h = 1/(p t)."""
+    h, columns = 1 / (mp.mpf(p) * time), list(zip(*x, strict=True))
+    return [
+        [
+            x_ij + h * (share * mp.fdot(row, column) + b * u_j)
+            for x_ij, column, u_j in zip(x_i, columns, u, strict=True)
+        ]
+        for x_i, row, b in zip(x, A, B, strict=True)
+    ]

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from refssm.layers import Layer, operators
@@ -14,12 +15,14 @@ from refssm.layers.model import Model
 from refssm.training.loop import Plan, Trainer
 from refssm.training.tasks import TASKS, Task, TrainingError
 from refssm.training.tasks.catalog import sizes_of
+from refssm.training.tasks.local import LOCAL
 
 ROLES = ("reference", "jit", "gpu")
 ADDED = (
     "read",
     "task_sizes",
     "start",
+    "data",
 )  # settings that older checkpoints lack; they had the usual ones
 
 
@@ -40,6 +43,7 @@ class Setup:
     read: str | None = None  # what the decoder reads; None: as the task says
     start: Mapping[str, str | float] = field(default_factory=dict)  # how the layer starts
     task_sizes: Mapping[str, int] = field(default_factory=dict)  # of the task, not the usual ones
+    data: str | None = None  # the folder with the files of a task from a local copy
 
     @property
     def name(self) -> str:
@@ -60,10 +64,7 @@ class Setup:
 
     def trainer(self) -> Trainer:
         """The model on the task; TrainingError names an unknown name and the known ones."""
-        make = known(self.task, TASKS, "task")
-        for size in self.task_sizes:
-            known(size, sizes_of(make), f"size of {self.task}")
-        task = make(**self.task_sizes)
+        task = self.made()
         layer = known(self.layer, NAMED, "layer")
         known(self.norm, NORMS, "norm")
         known(self.ops, dict.fromkeys(ROLES), "role of operators")
@@ -87,6 +88,19 @@ class Setup:
             return Trainer(model, task, self.plan, operators(self.ops), frozen)
         except ValueError as error:  # sizes of the layer that do not fit together
             raise TrainingError(str(error)) from None
+
+    def made(self) -> Task:
+        """The task; TrainingError for an unknown name or size, or a folder that is not wanted."""
+        make = known(self.task, {**TASKS, **LOCAL}, "task")
+        for size in self.task_sizes:
+            known(size, sizes_of(make), f"size of {self.task}")
+        if self.task in LOCAL and self.data is None:
+            raise TrainingError(f"{self.task}: wanted --data FOLDER, the files of its data set")
+        if self.task in LOCAL:
+            return make(Path(str(self.data)), **self.task_sizes)
+        if self.data is not None:
+            raise TrainingError(f"--data {self.data}: {self.task} needs no files")
+        return make(**self.task_sizes)
 
     def starting(self, layer: Layer) -> dict[str, Any]:
         """The options of the start; TrainingError for one that the layer does not know, with those

@@ -238,6 +238,34 @@ def test_a_descent_that_meets_its_condition_with_equality_takes_the_step():
         assert abs(descent.errors[1] - least) <= convergence.LENGTH * u
 
 
+@pytest.mark.parametrize("dt", [0.3, 0.5, 1.0, 2.0])
+def test_the_hessian_in_hopes_parameters_is_minus_rho_to_the_distance(dt):
+    n, l = 6, 400
+    s = refssm.hope_kernel(np.eye(n), dt, l=l)
+    tails = np.array([refssm.hope_tail(e, dt, l=l) for e in np.eye(n)])
+    # sums of l terms of rows of norm 1; each of n stages rounds its states a few times, and a
+    # state keeps a rounding for 1/(1 − |ρ|) steps
+    kept = 1 / (1 - abs((1 - dt) / (1 + dt)))
+    allowed = (l + 16 * n * kept) * u + tails[:, None] * tails
+    gram = convergence.hope_gram(dt, n)
+    assert (np.abs(s @ s.T - gram) <= allowed).all()
+    assert gram[0, 1] == (dt - 1) / (dt + 1)
+
+
+@pytest.mark.parametrize("dt", [0.03, 0.5, 2.0])
+def test_the_sign_of_rho_does_not_change_the_condition_of_the_hessian(dt):
+    # D = diag((−1)^i) is orthogonal; eigenvalues are computed to n u of the largest
+    gram = convergence.hope_gram(dt, 8)
+    same = np.linalg.eigvalsh(np.abs(gram))
+    assert (np.abs(np.linalg.eigvalsh(gram) - same) <= 16 * 8 * u * same[-1]).all()
+
+
+def test_a_count_relative_to_the_largest_value_and_an_absolute_one_differ():
+    sigma = refssm.hankel_singular_values_diagonal([-1.0, -0.001], np.ones(2), np.ones(2))
+    assert [f"{s:.3f}" for s in sigma] == ["500.002", "0.498"]  # roots of σ² − 500.5σ + 249.002
+    assert (refssm.numerical_rank(sigma, 0.01), (sigma > 0.01).sum()) == (1, 2)
+
+
 @pytest.mark.long
 def test_the_condition_in_hopes_parameters_stays_below_1_over_dt_squared(found):
     for dt, condition in found(convergence).conditions.items():

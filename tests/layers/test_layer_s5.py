@@ -44,6 +44,19 @@ def test_it_starts_as_the_real_system_of_hippo_n():
     assert np.abs(ours - y).max() <= l * 2 * n * 16 * U * size
 
 
+def test_both_modes_of_each_pair_give_the_output_without_the_factor_two():
+    p = S5_LAYER.init(np.random.default_rng(0), h=2, n=3)
+    a, B_bar = refssm.discretize_diagonal_zoh(p.w, p.B, np.exp(p.log_dt))
+    u = np.random.default_rng(1).standard_normal((10, 2))
+    pairs = [np.concatenate([part, part.conj()]) for part in (a, B_bar, p.C.T)]
+    both = refssm.diagonal_ssm(pairs[0], pairs[1], pairs[2].T, np.diag(p.D), u)
+    ours = refssm.diagonal_ssm_real(a, B_bar, p.C, np.diag(p.D), u)
+    # ten steps of products of six terms, their norms below those of C, B_bar and u; |a| < 1
+    size = np.linalg.norm(p.C) * np.linalg.norm(B_bar) * np.abs(u).sum() + np.abs(p.D * u).max()
+    assert np.abs(both - ours).max() <= 10 * 6 * 16 * U * size
+    assert np.abs(ours - u * p.D).max() > 1e3 * 10 * 6 * 16 * U * size  # half of it would be seen
+
+
 def test_blocks_that_do_not_divide_the_pairs_are_refused():
     with pytest.raises(ValueError, match="`blocks` must divide n=3, got 2"):
         S5_LAYER.init(np.random.default_rng(0), h=1, n=3, blocks=2)

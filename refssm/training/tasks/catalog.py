@@ -30,4 +30,5 @@ TASKS: dict[str, Callable[..., Task]] = {
 
 def sizes_of(make: Callable[..., Task]) -> Mapping[str, int]:
     """The sizes of a task and their usual values."""
-    return {name: p.default for name, p in inspect.signature(make).parameters.items()}
+    given = inspect.signature(make).parameters.items()
+    return {name: p.default for name, p in given if p.kind is p.KEYWORD_ONLY}

@@ -2,5 +2,6 @@
 
 from refssm.conformance.planted.hippo.constructors import PLANTINGS
 from refssm.conformance.planted.hippo.memory import OF_MEMORIES, OF_RECONSTRUCTIONS
+from refssm.conformance.planted.hippo.scaled import OF_STEPS
 
-BUGS = [b for p in (*PLANTINGS, *OF_MEMORIES, *OF_RECONSTRUCTIONS) for b in p.bugs]
+BUGS = [b for p in (*PLANTINGS, *OF_MEMORIES, *OF_RECONSTRUCTIONS, *OF_STEPS) for b in p.bugs]
