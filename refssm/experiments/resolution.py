@@ -41,7 +41,7 @@ RECENT = 4  # units of time at the end of a signal
 FEW = 32  # coefficients that read signals of any length
 
 
-class Resolved(NamedTuple):
+class KeptSignals(NamedTuple):
     """Errors (sizes, signals) by name and T; those of the last units, by name and T."""
 
     lengths: tuple[int, ...]
@@ -50,7 +50,7 @@ class Resolved(NamedTuple):
     recent: dict[tuple[str, int], np.ndarray]
 
 
-def measured(*, seed, quick=False, track=iter) -> Resolved:
+def measured(*, seed, quick=False, track=iter) -> KeptSignals:
     """Every memory, size and length."""
     lengths = (8, 16) if quick else (2, 4, 8, 16)
     sizes = (16, 32, 64) if quick else (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -61,7 +61,7 @@ def measured(*, seed, quick=False, track=iter) -> Resolved:
         errors[name, T] = of_whole(name, signals, T, sizes)
         if name in ("LegS", "LegT") and T > RECENT:
             recent[name, T] = of_recent(name, signals, T)
-    return Resolved(lengths, sizes, errors, recent)
+    return KeptSignals(lengths, sizes, errors, recent)
 
 
 def waves(rng, T) -> np.ndarray:
@@ -120,14 +120,14 @@ def _errors(y, signals):
     return np.sqrt(((y - signals) ** 2).mean(-1) / (signals**2).mean(-1))
 
 
-def needed(result: Resolved, name: str, T: int) -> int | None:
+def needed(result: KeptSignals, name: str, T: int) -> int | None:
     """The least of the sizes from which on the mean error is at most `ENOUGH`; None: not here."""
     good = result.errors[name, T].mean(-1) <= ENOUGH
     last_bad = max((i for i, enough in enumerate(good) if not enough), default=-1)
     return result.sizes[last_bad + 1] if last_bad + 1 < len(result.sizes) else None
 
 
-def tables(result: Resolved) -> list[Table]:
+def tables(result: KeptSignals) -> list[Table]:
     """Errors by n for the middle length; sizes that are needed; errors of the last units."""
     T, found = result.lengths[len(result.lengths) // 2], []
     rows = [(name, *(f"{e:.2g}" for e in result.errors[name, T].mean(-1))) for name in NAMES]
@@ -148,16 +148,16 @@ def tables(result: Resolved) -> list[Table]:
     return [*found, Table(title, ("T =", *map(str, _longer(result))), rows)]
 
 
-def _longer(result: Resolved) -> list[int]:
+def _longer(result: KeptSignals) -> list[int]:
     """The lengths beyond the last units."""
     return [T for T in result.lengths if T > RECENT]
 
 
-def _told(n: int | None, result: Resolved) -> str:
+def _told(n: int | None, result: KeptSignals) -> str:
     return f"> {result.sizes[-1]}" if n is None else str(n)
 
 
-def findings(result: Resolved) -> list[Finding]:
+def findings(result: KeptSignals) -> list[Finding]:
     """Whether longer signals need more states; T/n for LegS; and what a window keeps."""
     found, lengths = [], result.lengths
     for name in NAMES:
@@ -183,12 +183,12 @@ def findings(result: Resolved) -> list[Finding]:
     return found
 
 
-def _at(result: Resolved, n: int, T: int) -> float:
+def _at(result: KeptSignals, n: int, T: int) -> float:
     """LegS's mean error with n coefficients."""
     return float(result.errors["LegS", T][result.sizes.index(n)].mean())
 
 
-def draw(output: Path, result: Resolved) -> Path:
+def draw(output: Path, result: KeptSignals) -> Path:
     """Errors against n, a panel for each memory, a curve for each length."""
     with styled():
         made, axes = figure(2, 2, (8.0, 6.0))

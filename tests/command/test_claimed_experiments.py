@@ -212,7 +212,7 @@ def read(of_legs, recent):
         errors[name, 16] = np.array([[0.5], [of_legs[0]], [of_legs[1]]]) * np.ones(3)
     ends = {("LegS", T): np.full(3, e) for T, e in zip(lengths, recent, strict=True)}
     ends |= {("LegT", T): np.full(3, 0.01) for T in lengths}
-    return resolution.Resolved(lengths, sizes, errors, ends)
+    return resolution.KeptSignals(lengths, sizes, errors, ends)
 
 
 def test_a_sentence_about_resolution_is_held_or_not_by_the_errors():

@@ -167,8 +167,8 @@ REFUSED = {
         "unknown start of s5 'measure'; wanted one of poles, steps, dt_min, dt_max, frozen",
     ),
     "no start": (
-        (*WAVES, "--layer", "long_convolution", "--start", "gamma=1"),
-        "long_convolution 'gamma'; there is",
+        (*WAVES, "--layer", "spectral_ssm", "--start", "gamma=1"),
+        "spectral_ssm 'gamma'; there is",
     ),
     "start value": ((*WAVES, "--start", "dt_min"), "--start dt_min: wanted a name and a value"),
     "start word": ((*WAVES, "--start", "dt_min=x"), "--start dt_min=x: wanted a finite number"),
