@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 MODULES = {
+    "pillow": "PIL",
     "scikit-learn": "sklearn",  # where a module has another name than its distribution
     "cupy-cuda13x": "cupy",
     "dask": "distributed",

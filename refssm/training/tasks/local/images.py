@@ -9,6 +9,7 @@ what arrays of NumPy need: nothing else in it is loaded.
 """
 
 import pickle
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 
@@ -17,11 +18,11 @@ from numpy._core import multiarray
 
 from refssm.training.tasks.local.files import content, listed, of_parts, refused
 from refssm.training.tasks.local.files import text as text_of
-from refssm.training.tasks.local.png import GRAY, gray_of
-from refssm.training.tasks.task import Examples, Task
+from refssm.training.tasks.task import Examples, Task, TrainingError
 
 SIDE = 32
 RECORD = 1 + 3 * SIDE * SIDE  # a class, then the planes of red, green and blue
+GRAY = np.array([0.299, 0.587, 0.114])  # of red, green, blue
 TENTH = 10  # of Pathfinder's images, one in ten is the test: there is no published split
 
 
@@ -152,13 +153,18 @@ def _lines(path: Path, wanted: str) -> list[str]:
 
 
 def _image(path: Path) -> np.ndarray:
+    if find_spec("PIL") is None:
+        raise TrainingError("lra-pathfinder: its images are read by Pillow: pip install pillow")
+    from PIL import Image
+
     wanted = "an image of 8 bits a sample"
+    data = content("lra-pathfinder", path, wanted)
     try:
-        return _scaled(gray_of(content("lra-pathfinder", path, wanted)))
-    except ValueError as error:
-        if "lra-pathfinder" in str(error):
-            raise
-        raise refused("lra-pathfinder", path, str(error), wanted) from None
+        with Image.open(BytesIO(data)) as image:
+            gray = np.asarray(image.convert("L"), np.float64)
+    except (OSError, SyntaxError, ValueError) as error:  # SyntaxError: of a damaged chunk
+        raise refused("lra-pathfinder", path, f"damaged ({error})", wanted) from None
+    return _scaled(gray)
 
 
 def _scaled(pixels: np.ndarray) -> np.ndarray:
