@@ -113,8 +113,7 @@ def together(one: Soaked, other: Soaked) -> Soaked:
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A Markdown table; each `|` inside a cell is escaped."""
-    head = [*head]
-    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    head, *cells = [[cell.replace("|", "\\|") for cell in row] for row in (head, *rows)]
     lines = [head, ["---"] * len(head), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
