@@ -13,11 +13,20 @@ import numpy as np
 
 import refssm
 from refssm.experiments import systems
+from refssm.experiments.claims import Claim, Finding
 from refssm.experiments.systems import Table, told
+from refssm.experiments.trained.trials import ahead
 from refssm.gallery.drawing import figure, styled, written
 
-NAMES = ("LegS", "LegS, normal part", "S4D-Lin", "S4D-Inv", "random, in the disc", "HOPE")
+CLAIM = Claim(
+    "at the start, a diagonal system with random poles has few Hankel singular values that count; "
+    "those of HiPPO and of HOPE have many",
+    "yu2024hope",
+)
+RANDOM = "random, in the disc"
+NAMES = ("LegS", "LegS, normal part", "S4D-Lin", "S4D-Inv", RANDOM, "HOPE")
 RANKS = (1e-1, 1e-2, 1e-4)
+COUNTED = 1e-2  # of σ₁, for the sentences
 NOISE = 1e-15  # relative to σ₁: smaller values have no correct digits in double precision
 
 
@@ -74,6 +83,21 @@ def tables(result: Spectra) -> list[Table]:
     columns = ("", "σ₁", f"σ_{n // 2}/σ₁", f"σ_{n}/σ₁", *counted)
     draws = len(result.sigma["HOPE"])
     return [Table(f"Hankel singular values at the start, n = {n}, {draws} draws", columns, rows)]
+
+
+def findings(result: Spectra) -> list[Finding]:
+    """How many values count for each system, beside random poles."""
+    ranks = {
+        name: refssm.numerical_rank(sigma, COUNTED).tolist() for name, sigma in result.sigma.items()
+    }
+    of_random, found = ranks.pop(RANDOM), []
+    for name, counts in ranks.items():
+        sentence = (
+            f"{name}: {np.mean(counts):.1f} of {result.n} are above {COUNTED:g} σ₁, with random "
+            f"poles {np.mean(of_random):.1f}"
+        )
+        found.append(Finding(ahead(counts, of_random), sentence))
+    return found
 
 
 def draw(output: Path, result: Spectra) -> Path:

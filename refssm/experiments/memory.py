@@ -14,9 +14,14 @@ import numpy as np
 
 import refssm
 from refssm.experiments import systems
+from refssm.experiments.claims import Claim, Finding
 from refssm.experiments.systems import Table, told
 from refssm.gallery.drawing import figure, styled, written
 
+CLAIM = Claim(
+    "the memory of HOPE does not decay within its window, that of other systems does",
+    "yu2024hope",
+)
 NAMES = ("LegS", "S4D-Lin", "S4D-Inv", "S5", "HOPE")
 LATE = (1, 2, 4, 8, 16, 32, 64)  # units of time; the responses are half as long again
 NOISE = 1e-14  # below this, an aliasing error is only rounding error
@@ -95,6 +100,21 @@ def tables(result: Memories) -> list[Table]:
         Table(title, ("", "dt", *(f"t = {t}" for t in LATE)), rows),
         Table(aliased, ("dt", *(f"l = {l}" for l in result.lengths)), wrong),
     ]
+
+
+def findings(result: Memories) -> list[Finding]:
+    """What HOPE and the others hold after half of HOPE's window of n units."""
+    found, half = [], result.n // 2
+    for dt in result.steps:
+        late = {name: result.late[name, dt][LATE.index(half)] for name in NAMES}
+        hope = late.pop("HOPE")
+        most = max(late, key=lambda name: late[name])
+        sentence = (
+            f"dt = {dt:g}: after t = {half}, half of its window, HOPE has {told(hope)} of its "
+            f"energy to come, {most} {told(late[most], NOISE)}, and the others less"
+        )
+        found.append(Finding(bool(hope > late[most]), sentence))
+    return found
 
 
 def draw(output: Path, result: Memories) -> Path:

@@ -11,6 +11,8 @@ from refssm.experiments import (
     catalog,
     cost,
     hankel_exponents,
+    initialisation,
+    memory,
     perturbation,
     perturbation_noise,
     resolution,
@@ -303,3 +305,35 @@ def test_a_time_or_peak_that_was_not_measured_is_left_out_of_the_tables():
     assert found["attention"][1:] == ("2.56 (2.56 to 2.56)", "", "2.00")
     found = {row[0]: row[1] for row in peaks.rows}
     assert found == dict.fromkeys(cost.LAYERS, "") | {"S4D": "1 MB", "HOPE": "1.50"}
+
+
+# spectra at the start, and memories
+
+
+def spectra(of_random):
+    """Made-up spectra: 3 of 4 values count, with random poles so many."""
+    many = np.array([1.0, 1.0, 1.0, 1e-3])
+    few = np.where(np.arange(4) < of_random, 1.0, 1e-3)
+    sigma = {name: np.stack([few if name == initialisation.RANDOM else many] * 3)
+             for name in initialisation.NAMES}  # fmt: skip
+    return initialisation.Spectra(4, sigma)
+
+
+def test_a_sentence_about_the_start_is_held_if_more_values_count_than_of_random_poles():
+    few = initialisation.findings(spectra(2))
+    assert [f.held for f in few] == [True] * (len(initialisation.NAMES) - 1)
+    assert few[0].told == "LegS: 3.0 of 4 are above 0.01 σ₁, with random poles 2.0"
+    assert not any(f.held for f in initialisation.findings(spectra(3)))
+
+
+@pytest.mark.parametrize(("of_hope", "held"), [(0.5, True), (0.1, False)])
+def test_a_sentence_about_memory_is_held_if_hope_has_more_to_come_than_the_best_other(
+    of_hope, held
+):
+    late = {(name, 1.0): np.full(len(memory.LATE), 0.01) for name in memory.NAMES}
+    late["S5", 1.0] = np.full(len(memory.LATE), 0.2)
+    late["HOPE", 1.0] = np.full(len(memory.LATE), of_hope)
+    (found,) = memory.findings(memory.Memories(16, (1.0,), {}, late, (), {}))
+    assert found.held is held
+    assert found.told == f"dt = 1: after t = 8, half of its window, HOPE has {of_hope:g} of its " \
+                         "energy to come, S5 0.2, and the others less"  # fmt: skip
