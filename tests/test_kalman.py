@@ -6,6 +6,7 @@ from scipy import linalg
 from scipy.stats import multivariate_normal
 
 import refssm
+from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.judging.grading import judge
 from refssm.kalman import KALMAN_FILTER, KALMAN_SMOOTHER
 
@@ -208,3 +209,17 @@ def test_mistakes_are_told_by_function_argument_wanted_and_came():
                  "kalman_smoother_parallel"):  # fmt: skip
         with pytest.raises(ValueError, match=rf"^{name}: `y` has p=3, but earlier .* have p=2"):
             getattr(refssm, name)(A, C, Q, R, np.ones((6, 3)), m0, P0)
+
+
+@pytest.mark.parametrize("l", [1, 20, 200])
+def test_the_bound_of_a_filter_holds_in_single_precision_and_does_not_grow_with_the_length(l):
+    op, rng = KALMAN_FILTER, np.random.default_rng(l)
+    A = np.linalg.qr(rng.standard_normal((3, 3)))[0] * 0.95
+    arrays = [A, rng.standard_normal((2, 3)), np.eye(3), np.eye(2), rng.standard_normal((l, 2)),
+              rng.standard_normal(3), np.eye(3)]  # fmt: skip
+    arrays = [a.astype(np.float32) for a in arrays]
+    wanted = op.reference(*(a.astype(float) for a in arrays))
+    gauges = bounds(op, arrays, {}, None, unit=2.0**-24, floor=1e-38)
+    for y, right, gauge in zip(op.reference(*arrays), wanted, gauges, strict=True):
+        assert (np.abs(y - right) <= 16 * 2.0**-24 * gauge.k0).all()
+    assert gauges[0].k0.max() < 1e4  # entry by entry, 200 steps would give 1e100

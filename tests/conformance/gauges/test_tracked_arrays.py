@@ -34,6 +34,7 @@ from refssm.hippo.memory import exponential_states, held_input, held_states
 from refssm.hope.allpass import cascade
 from refssm.hope.circle import all_pass, powers, slope
 from refssm.hope.impulses import all_pass_responses
+from refssm.kalman.filtering import filtered
 from refssm.layers._namespaces import (
     cascade_response,
     convolution,
@@ -217,7 +218,7 @@ def test_every_structural_function_is_tested_here():
     chained = {np.split, np.diag, np.ones_like, np.fft.ifft}  # test_tracked_layers.py
     chained |= {np.arange, np.asarray, np.eye, np.ones, np.zeros}
     chained |= {convolution, cascade_response, reals, complexes, sigmoid}
-    chained |= {clip_vjp}  # tests/test_ssd_mamba2.py
+    chained |= {clip_vjp, filtered}  # tests/test_{ssd_mamba2,kalman}.py
     chained |= {unit_lower_inverse}  # test_triangular.py
     chained |= {as_scale, in_units, as_excess, swung}  # test_tracked_recurrences.py
     chained |= {within_turn, summed_angles, plain_angles}  # there too

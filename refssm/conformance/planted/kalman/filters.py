@@ -167,4 +167,3 @@ SMOOTHER.plant(
                         s[..., max(0, f.shape[axis] - 2) :, *([slice(None)] * (-1 - axis))]], axis)
         for f, s, axis in zip(_of_filter(right, *x), right(*x), (-2, -3), strict=True))),
 )  # fmt: skip
-BUGS = [bug for planting in (FILTER, SMOOTHER) for bug in planting.bugs]
