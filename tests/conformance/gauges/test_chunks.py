@@ -88,7 +88,7 @@ def test_a_chunk_judged_as_the_steps_is_right_in_norm():
     verdicts = [grade_outputs(op, arrays, (f(*arrays),), (gauge,)) for f in (op.reference, chunk)]
     assert [verdict.grade for verdict in verdicts] == ["A", "N"]
     assert verdicts[1].message.startswith("cancels: ")
-    off = chunk(*arrays) + 1e-12
+    off = np.asarray(chunk(*arrays)) + 1e-12
     assert grade_outputs(op, arrays, (off,), (gauge,)).grade == "F"
 
 
