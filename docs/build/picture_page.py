@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from refssm.experiments.catalog import TRAINED
+
+OF_HANKEL = ("hankel-rank", "perturbation", "memory", "initialisation", "convergence")
 PAGE, DOCS = Path("docs/pictures.md"), Path("docs")
 
 
@@ -27,8 +30,10 @@ def maker(picture: Path) -> Maker:
         command = f"refssm plot basis --measure {rest} --n 32"
         return Maker(command, "refssm/gallery/basis.py", "operators/hippo.md")
     if kind == "experiment":
-        command = f"refssm experiment {rest.replace('_', '-')}"
-        return Maker(command, f"refssm/experiments/{rest}.py", "hankel_and_hope.md")
+        name = rest.replace("_", "-")
+        folder = "refssm/experiments/trained" if name in TRAINED else "refssm/experiments"
+        page = "hankel_and_hope.md" if name in OF_HANKEL else "experiments.md"
+        return Maker(f"refssm experiment {name}", f"{folder}/{rest}.py", page)
     if kind == "learn":
         command = "PYTHONPATH=tests python -m docs.build.learning"
         return Maker(command, "docs/build/learning.py", f"learn/{rest}.md")
@@ -58,7 +63,7 @@ TITLES = {
     "memory": "The states of a memory, and the signal reconstructed from them",
     "kernels": "Initial kernels of LegS, S4D-Lin, S4D-Inv and DSS",
     "spectrum": "Eigenvalues of the normal parts of HiPPO matrices",
-    "experiment": "Experiments on Hankel operators",
+    "experiment": "Experiments",
     "learn": "What goes wrong in float32",
     "judge": "Errors of three programs, and the bound that the judge accepts",
     "stages": "What a stage of a chunk loses in few bits",
