@@ -203,6 +203,16 @@ def test_a_constant_signal_is_remembered_by_one_coefficient_of_legs():
     assert errors.max() <= 2 * 68 * 4 * u
 
 
+def test_a_line_is_remembered_by_two_coefficients_of_lagt_at_its_rate():
+    T, rate = 8, 4  # after 32 time constants the start counts e^−32
+    time = (np.arange(T * resolution.RATE) + 0.5) / resolution.RATE
+    error = resolution._lagt(time[None], time[::-1], (2,), rate)
+    # a held sample is off by half a step at most, and a line through two moments of the last time
+    # constant is off by so much for each of the 32 before; with another rate its slope is another
+    half = 1 / (2 * resolution.RATE)
+    assert error.max() <= 32 * half / np.sqrt((time**2).mean())
+
+
 def read(of_legs, recent):
     """Made-up errors: those of LegS with n = 2T and 4T; all others as LegS."""
     lengths, sizes = (8, 16), (16, 32, 64)
