@@ -86,7 +86,7 @@ def violations(path):
     if role in ("layers", "training"):
         others = {*SATELLITES, "oracle", "command"} - {"layers", role}
         data = (
-            ("sklearn", "matplotlib") if role == "training" else ()
+            ("PIL", "sklearn", "matplotlib") if role == "training" else ()
         )  # they ship the data of tasks
         return foreign(names, "safetensors", *data) + [n for n in ours if part(n) in others]
     if path.name == "testing.py":  # the only root file that may import satellites, lazily
