@@ -24,7 +24,7 @@ PIXELS = np.arange(3072, dtype=np.uint8).reshape(1, 3072) % 251
 def lists(folder):
     rows = ["Source\tTarget", "( ( [MAX 2 ) ( [MIN 4 7 ] ) 0 ] )\t4", "[SM 9 9 ]\t8"]
     for part in ("train", "test"):
-        (folder / f"basic_{part}.tsv").write_text("\n".join(rows) + "\n")
+        (folder / f"basic_{part}.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 def reviews(folder):
@@ -37,7 +37,7 @@ def reviews(folder):
 def papers(folder):
     rows = "1.0\tP1\tP2\tone text\tother\n0\tP3\tP4\ta\tb\n"
     for part in ("train", "test"):
-        (folder / f"new_aan_pairs.{part}.tsv").write_text(rows)
+        (folder / f"new_aan_pairs.{part}.tsv").write_text(rows, encoding="utf-8")
 
 
 FILES = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
@@ -69,7 +69,7 @@ def paths(folder):
         image = np.full((3, 3), 255 * (i % 2), np.uint8)
         (folder / f"imgs/0/sample_{i}.png").write_bytes(png(image))
         lines.append(f"imgs/0 sample_{i}.png {i} {i % 2} 6 0.5")
-    (folder / "metadata/0.npy").write_text("\n".join(lines[:2]) + "\n")
+    (folder / "metadata/0.npy").write_text("\n".join(lines[:2]) + "\n", encoding="utf-8")
     np.save(folder / "metadata/1.npy", np.array([line.split() for line in lines[2:]]))
 
 
@@ -91,8 +91,8 @@ def words(folder):
         for i in range(3):
             sound = np.full(40 + i, level, np.int16)
             wavfile.write(folder / word / f"{i}.wav", 16000, sound)
-    (folder / "testing_list.txt").write_text("go/0.wav\nstop/0.wav\n")
-    (folder / "validation_list.txt").write_text("go/1.wav\n")
+    (folder / "testing_list.txt").write_text("go/0.wav\nstop/0.wav\n", encoding="utf-8")
+    (folder / "validation_list.txt").write_text("go/1.wav\n", encoding="utf-8")
 
 
 MAKERS = {

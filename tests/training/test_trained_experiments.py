@@ -21,6 +21,7 @@ from refssm.experiments.trained import (
     half_rate,
     orders,
     parametrisations,
+    pendulum,
     recall,
     training_rank,
 )
@@ -144,8 +145,54 @@ def test_all_orders_of_an_experiment_are_about_its_own_models(name):
     assert findings
     seen = " ".join(f.told for f in findings)
     assert all(n in seen for n in names)
-    assert {f.held for f in experiment.findings(runs)} <= {True, False}
-    assert experiment.findings(runs)[0].held  # the first model is the one that was said to be best
+    assert findings[0].held  # the first model is the one that was said to be best
+    turned = [
+        r for i, n in enumerate(names) for r in accurate(n, *(1 - 1 / (i + x) for x in (2, 2.01)))
+    ]
+    assert not experiment.findings(turned)[0].held
+
+
+def test_a_pendulum_and_the_counts_of_parameters_are_held_or_not():
+    def errors(*values):
+        named = zip(pendulum.MODELS, values, strict=True)
+        return [
+            TrainedRun(n, s, 1, 1.0, [{"step": 1, "loss": 1.0, "test_error": e + s / 1e3}])
+            for n, e in named
+            for s in range(2)
+        ]
+
+    assert [f.held for f in pendulum.findings(errors(0.1, 0.2, 0.3))] == [True, True]
+    assert [f.held for f in pendulum.findings(errors(0.3, 0.2, 0.1))] == [False, False]
+    assert [f.held for f in parametrisations.findings([])] == [True, True]
+
+
+def test_ranks_before_and_after_training_are_held_or_not():
+    def ranked(of_hope, of_others, error, frozen):
+        found = []
+        for name in training_rank.MODELS:
+            count = of_hope if name == "HOPE" else of_others
+            sigma = np.where(np.arange(8) < count, 1.0, 1e-4)[None]
+            for kind, e in (("trained", error), ("frozen", frozen)):
+                for seed in range(2):
+                    tests = [{"step": 1, "loss": 1.0, "test_error": e + seed / 1e3}]
+                    run = TrainedRun(f"{name}, {kind}", seed, 1, 1.0, tests)
+                    found.append(training_rank.Ranked(run.name, run, sigma, sigma))
+        return training_rank.findings(found)
+
+    assert all(f.held for f in ranked(7, 2, 0.1, 0.5))
+    assert not any(f.held for f in ranked(2, 7, 0.5, 0.1))
+
+
+def test_waves_are_held_or_not_by_what_is_left_of_them():
+    omega = np.array([0.01, 0.04])
+    highest = {"S4D": 0.02}
+
+    def found(low, high):
+        errors = {"S4D": np.array([[low], [high]])}
+        return [f.held for f in frequency.findings(frequency.Fits(omega, errors, highest))]
+
+    assert found(0.1, 0.9) == [True]  # four times 0.02 is not among the frequencies
+    assert found(0.9, 0.1) == [False]
 
 
 def test_a_smaller_error_is_ahead():
