@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from refssm.command.plot import FORMATS
-from refssm.command.saying import CommandGroup
+from refssm.command.saying import CommandGroup, say
 from refssm.experiments.catalog import EXPERIMENTS, TRAINED, module_of
 
 app = typer.Typer(
@@ -64,18 +64,39 @@ def _training(name: str, told: str) -> None:
         workers: Workers = 1,
         dask: Dask = None,
     ) -> None:
-        from refssm.experiments.trained.trials import tried, with_seeds
+        own = folder or Path("runs") / (f"{name}-quick" if quick else name)
+        experiment, chosen = module_of(name), range(seed, seed + seeds)
+        _shown(
+            name,
+            experiment,
+            lambda: _trained(name, experiment, own.resolve(), chosen, quick, workers, dask),
+            output,
+            f"seeds {seed} to {chosen[-1]}",
+        )
 
-        experiment = module_of(name)
 
-        def measured():
-            own = folder or Path("runs") / (f"{name}-quick" if quick else name)
-            trials = with_seeds(experiment.trials(quick=quick), range(seed, seed + seeds))
-            with _crew(workers, dask) as each:
-                runs = tried(trials, own.resolve(), each=each, track=_track(name, len(trials)))
-            return experiment.measured(runs)
+def _trained(
+    name: str, experiment: ModuleType, folder: Path, seeds: range, quick: bool, workers: int,
+    dask: str | None,
+):  # fmt: skip
+    """What the models of an experiment say; UsageError if one cannot be trained or read."""
+    from refssm.conformance.usage_error import UsageError
+    from refssm.experiments.trained.trials import tried, with_seeds
+    from refssm.training.loop import Diverged
+    from refssm.training.tasks import TrainingError
 
-        _shown(name, experiment, measured, output, f"seeds {seed} to {seed + seeds - 1}")
+    trials = with_seeds(experiment.trials(quick=quick), seeds)
+    try:
+        with _crew(workers, dask) as each:
+            runs = tried(trials, folder, each=each, track=_track(name, len(trials)))
+        return experiment.measured(runs)
+    except (Diverged, TrainingError) as error:
+        raise UsageError(f"{error}; another --folder begins anew") from None
+    except OSError as error:
+        raise UsageError(f"{error.filename or folder}: {error.strerror}") from None
+    except KeyboardInterrupt:
+        say(f"{folder}: what is trained stays; the same command goes on")
+        raise
 
 
 for _name, _told_of in EXPERIMENTS.items():
@@ -90,7 +111,7 @@ def _crew(workers: int, address: str | None) -> Iterator[Callable]:
     from refssm.conformance.spreading.crew import local
     from refssm.conformance.spreading.processes import remote
     from refssm.conformance.usage_error import UsageError
-    from refssm.experiments.trained.trials import in_turn
+    from refssm.experiments.digits import in_turn
 
     if workers > 1 and address is not None:
         raise UsageError("--workers and --dask: both say where to train; leave one out")

@@ -181,18 +181,20 @@ def over_time(start, parts, core: int):
     return at(np.stack([start, *parts], axis=-core - 1), slice(1, None), -core - 1)
 
 
+# the arguments of filter and smoother
+SYSTEM = {
+    "A": observed_transitions,
+    "C": observation_matrices,
+    "Q": covariances,
+    "R": covariances,
+    "y": measurements,
+    "m0": prior_means,
+    "P0": covariances,
+}
 KALMAN_FILTER = Operator(
     reference=kalman_filter,
     signature="(n,n),(p,n),(n,n),(p,p),(l,p),(n),(n,n)->(l,n),(l,n,n),()",
-    inputs={
-        "A": observed_transitions,
-        "C": observation_matrices,
-        "Q": covariances,
-        "R": covariances,
-        "y": measurements,
-        "m0": prior_means,
-        "P0": covariances,
-    },
+    inputs=SYSTEM,
     outputs=("m", "P", "logp"),
     batch="d, d, d, d, d, d, d",
     traits=frozenset({"causal", "linear:y,m0->m"}),

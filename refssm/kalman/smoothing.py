@@ -14,14 +14,8 @@ from refssm._declaration.contract import GAUSSIAN
 from refssm._declaration.operator import Operator
 from refssm._numerics.broadcasting import unbroadcast_each
 from refssm._numerics.whitening import whitened
-from refssm.domains import (
-    covariances,
-    measurements,
-    observation_matrices,
-    observed_transitions,
-    prior_means,
-)
 from refssm.kalman.filtering import (
+    SYSTEM,
     applied,
     filtered,
     over_time,
@@ -133,15 +127,7 @@ def _turned_back(dm, dP, step, ahead, smooth, later, A):
 KALMAN_SMOOTHER = Operator(
     reference=kalman_smoother,
     signature="(n,n),(p,n),(n,n),(p,p),(l,p),(n),(n,n)->(l,n),(l,n,n)",
-    inputs={
-        "A": observed_transitions,
-        "C": observation_matrices,
-        "Q": covariances,
-        "R": covariances,
-        "y": measurements,
-        "m0": prior_means,
-        "P0": covariances,
-    },
+    inputs=SYSTEM,
     outputs=("m", "P"),
     batch="d, d, d, d, d, d, d",
     traits=frozenset({"linear:y,m0->m"}),

@@ -113,3 +113,20 @@ def test_a_picture_of_another_format_is_refused(folder, capfd):
     (name,) = runs(folder, seeds=(0,))
     result, _, err = run(capfd, "plot", "training", name, "-o", "x.pdf")
     assert (result, "wanted a file name that ends in .png or .svg" in err) == (4, True)
+
+
+@pytest.mark.parametrize(("curves", "named_below"), [(12, False), (13, True), (31, True)])
+def test_names_of_many_curves_stand_below_the_panels(curves, named_below, tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(gallery, "written", lambda figure, output: made.append(figure))
+    line = gallery.Curve([1, 2], [[1.0, 2.0]])
+    panel = gallery.CurvePanel("loss", {f"a layer of name {i}": line for i in range(curves)})
+    gallery.draw(tmp_path / "x.png", [panel, panel])
+    (figure,) = made
+    figure.canvas.draw()  # a collapsed layout is a warning, so an error here
+    legends = [axis.get_legend() for axis in figure.axes]
+    assert [bool(legend) for legend in legends] == 2 * [not named_below]
+    assert len(figure.legends) == named_below
+    for named in (*figure.legends, *filter(None, legends)):
+        assert len(named.get_texts()) == curves
+    assert all(axis.get_position().height > 0.5 for axis in figure.axes)

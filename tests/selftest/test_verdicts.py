@@ -92,6 +92,22 @@ def test_only_exceptions_and_counts_are_written(judged, tmp_path):
     assert changed(called("compare", tmp_path)[1]) == []
 
 
+def test_rows_of_operators_that_were_not_asked_for_stay(judged, tmp_path):
+    called("write", tmp_path)
+    judged["planted"][1] |= {"verdict": "wrong", "grade": "F"}  # no exception any more
+    judged["planted"][2] |= {"verdict": "pass", "grade": "A"}
+    del judged["honest"][0]
+    called("write", tmp_path, "--only", "linear_scan")
+    assert [r["operator"] for r in verdicts.read(tmp_path / "planted.csv")] == [
+        "krylov_kernel", "linear_scan"
+    ]  # fmt: skip
+    assert [r["verdicts"] for r in verdicts.read(tmp_path / "honest_counts.csv")] == ["2", "1"]
+    called("write", tmp_path, "--only", "krylov_kernel")
+    assert [r["operator"] for r in verdicts.read(tmp_path / "planted.csv")] == ["linear_scan"]
+    assert [r["verdicts"] for r in verdicts.read(tmp_path / "honest_counts.csv")] == ["1", "1"]
+    assert changed(called("compare", tmp_path)[1]) == []
+
+
 CHANGES = {  # what a row of MADE_UP becomes, and the lines about it
     "a bug that the rule covers passes": (
         ("planted", 0, {"verdict": "pass", "grade": "A"}),

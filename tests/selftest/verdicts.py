@@ -8,8 +8,8 @@ implementation passes every check of its operator. `planted.csv` and `honest.csv
 that differ from the rule; `planted_counts.csv` and `honest_counts.csv` say for each operator how
 many bugs, implementations and verdicts there are, so that a lost one is seen.
 
-`write --figures` writes every verdict, with ratios and messages, which depend on the processor's
-kernels: for a comparison on one machine.
+`write --only` replaces the rows of the operators it names. `write --figures` writes every verdict,
+with ratios and messages, which depend on the processor's kernels: for a comparison on one machine.
 """
 
 from __future__ import annotations
@@ -154,12 +154,23 @@ def by_rule(kind: str, recorded: list[Row], now: list[Row]) -> list[Row]:
     return recorded + [row | RULE[kind] for row in now if key(row) not in known]
 
 
-def record(folder: Path, kind: str, rows: list[Row]) -> int:
-    """Write the exceptions and the counts; the number of exceptions."""
+def record(folder: Path, kind: str, rows: list[Row], only: str = "") -> int:
+    """Write the exceptions and the counts; the number of exceptions.
+
+    Rows of operators that `only` does not name stay as they are.
+    """
     found = exceptions(kind, rows)
-    _write(folder / f"{kind}.csv", COLUMNS[kind], found)
-    _write(folder / f"{kind}_counts.csv", ["operator", *COUNTED[kind]], counts(kind, rows))
+    files = {f"{kind}.csv": (COLUMNS[kind], found)}
+    files[f"{kind}_counts.csv"] = (["operator", *COUNTED[kind]], counts(kind, rows))
+    for name, (shown, own) in files.items():
+        kept = [row for row in _read(folder / name) if not soak.among(row["operator"], only)]
+        _write(folder / name, shown, _sorted(kept + own))
     return len(found)
+
+
+def _read(path: Path) -> list[Row]:
+    """The rows of a file; none if there is none."""
+    return read(path) if path.exists() else []
 
 
 def changes(folder: Path, kind: str, rows: list[Row], only: str = "") -> list[str]:
@@ -219,7 +230,7 @@ def write(
             (folder / f"{kind}_counts.csv").unlink(missing_ok=True)
             typer.echo(f"{kind}: {len(rows)} verdicts in {folder}")
         else:
-            found = record(folder, kind, rows)
+            found = record(folder, kind, rows, only)
             typer.echo(f"{kind}: {len(rows)} verdicts, {found} of them exceptions, in {folder}")
 
 

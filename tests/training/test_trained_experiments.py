@@ -25,6 +25,7 @@ from refssm.experiments.trained import (
     recall,
     training_rank,
 )
+from refssm.experiments.trained import trials as trials_of_experiments
 from refssm.experiments.trained.trials import (
     TrainedRun,
     ahead,
@@ -76,13 +77,68 @@ def test_an_experiment_trains_prints_and_draws_and_reads_what_it_trained(
 def test_a_trial_that_was_stopped_goes_on(tmp_path):
     trial = with_seeds(recall.trials(quick=True)[:1], [3])[0]
     setup = trial.setup
-    shorter = replace(setup, plan=replace(setup.plan, steps=5))
+    shorter = replace(setup, plan=replace(setup.plan, steps=3))
     tried([trial._replace(setup=shorter)], tmp_path)
     (found,) = tried([trial], tmp_path)
     assert found.seed == 3
-    assert found.tests[-1]["step"] == 10
+    assert found.tests[-1]["step"] == 6
     lines = next(tmp_path.rglob("metrics.jsonl")).read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [*range(1, 11)]
+    assert [json.loads(line)["step"] for line in lines] == [*range(1, 7)]
+
+
+def test_a_folder_of_other_settings_is_refused_and_kept(tmp_path, capfd):
+    """The folder has a run of another layer where the experiment wants its own."""
+    trial = with_seeds(module_of("recency").trials(quick=True)[:1], [0])[0]
+    tried([trial._replace(setup=replace(trial.setup, h=8))], tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    result, out, err = run(
+        capfd, "experiment", "recency", "--quick", "--seeds", 1, "--folder", tmp_path,
+        "--output", tmp_path / "x.png",
+    )  # fmt: skip
+    assert (result, out) == (4, "")
+    assert "another --folder begins anew" in err
+    assert "bug" not in err
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+def test_a_damaged_checkpoint_is_named_and_kept(tmp_path, capfd):
+    trial = with_seeds(module_of("recency").trials(quick=True)[:1], [0])[0]
+    tried([trial], tmp_path)
+    damaged = next(tmp_path.rglob("checkpoint.safetensors"))
+    damaged.write_bytes(b"damaged")
+    result, _, err = run(
+        capfd, "experiment", "recency", "--quick", "--seeds", 1, "--folder", tmp_path,
+        "--output", tmp_path / "x.png",
+    )  # fmt: skip
+    assert result == 4
+    assert str(damaged) in err
+    assert "another --folder begins anew" in err
+    assert damaged.read_bytes() == b"damaged"
+
+
+def test_a_folder_that_is_a_file_is_a_usage_error(tmp_path, capfd):
+    folder = tmp_path / "models"
+    folder.write_text("mine", encoding="utf-8")
+    result, _, err = run(
+        capfd, "experiment", "recency", "--quick", "--seeds", 1, "--folder", folder,
+        "--output", tmp_path / "x.png",
+    )  # fmt: skip
+    assert (result, folder.read_text(encoding="utf-8")) == (4, "mine")
+    assert str(folder) in err
+    assert "bug" not in err
+
+
+def test_ctrl_c_says_that_models_stay(tmp_path, capfd, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trials_of_experiments, "tried", interrupted)
+    result, _, err = run(
+        capfd, "experiment", "recency", "--quick", "--folder", tmp_path,
+        "--output", tmp_path / "x.png",
+    )  # fmt: skip
+    assert result == 2
+    assert f"{tmp_path}: what is trained stays; the same command goes on" in err
 
 
 def test_a_sentence_of_recall_is_held_or_not_by_the_accuracy():
@@ -109,6 +165,22 @@ def test_a_difference_smaller_than_its_error_is_no_order():
 def test_the_page_is_what_is_stored():
     text = claims.PAGE.read_text(encoding="utf-8")
     assert text == claims.page(text, claims.stored_runs())  # make experiments
+
+
+def test_a_run_that_is_kept_replaces_its_own_and_no_other(tmp_path, monkeypatch):
+    stored, shown = tmp_path / "experiments.json", tmp_path / "experiments.md"
+    stored.write_bytes(claims.STORED.read_bytes())
+    shown.write_bytes(claims.PAGE.read_bytes())
+    before = claims.stored_runs()
+    monkeypatch.setattr(claims, "STORED", stored)
+    monkeypatch.setattr(claims, "PAGE", shown)
+    claims.keep([])
+    assert stored.read_bytes() == (Path("docs") / "experiments.json").read_bytes()
+    claims.keep([before[3] | {"findings": [[False, "one sentence of 1 number"]]}])
+    after = claims.stored_runs()
+    assert [run["name"] for run in after] == [run["name"] for run in before]
+    assert [i for i, (x, y) in enumerate(zip(before, after, strict=True)) if x != y] == [3]
+    assert "- **not held**: one sentence of 1 number" in shown.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", claims.claimed())

@@ -24,8 +24,6 @@ EXPM: the condition number of each block of the matrix exponential.
 SINGULAR, GRAMIANS: one bound per entry, from the rules in `hankel.py`.
 INVARIANTS: infinite bounds, because entries depend on the choice of basis;
     `refssm/conformance/judging/invariants.py` compares quantities that do not.
-
-The error bounds of the contracts FFT and SPECTRUM.
 """
 
 from collections.abc import Callable, Mapping

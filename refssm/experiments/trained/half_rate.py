@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 from refssm.experiments.claims import Claim, Finding
 from refssm.experiments.systems import Table
-from refssm.experiments.trained.trials import PlannedRun, TrainedRun, ahead, restored, spread
+from refssm.experiments.trained.trials import (
+    PlannedRun,
+    TrainedRun,
+    ahead,
+    of_length,
+    restored,
+    spread,
+)
 from refssm.gallery.drawing import figure, styled, written
 from refssm.layers.model import part, under
 from refssm.training.loop import Plan, Trainer
@@ -41,7 +48,7 @@ class Heard(NamedTuple):
 
 def trials(*, quick: bool = False) -> list[PlannedRun]:
     """Each layer on tones at 16 kHz."""
-    plan, l = (Plan(steps=4, batch=4, warm_up=2), 256) if quick else (PLAN, LENGTH)
+    plan, l = of_length(PLAN, quick), 256 if quick else LENGTH
     how = {"plan": plan, "task_sizes": {"l": l}, **MODEL}
     return [PlannedRun(layer, Setup("tones", layer, **how)) for layer in LAYERS]
 

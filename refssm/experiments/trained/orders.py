@@ -39,28 +39,26 @@ def _table(title, runs: Sequence[TrainedRun], figure: Callable, digits: int) -> 
 
 def in_order(runs: Sequence[TrainedRun], *names: str) -> list[Finding]:
     """Whether each of these is ahead of the next one in accuracy, by twice the standard error."""
-    groups, found = by_name(runs), []
-    for better, worse in pairwise(names):
-        x, y = ([100 * r.last() for r in groups[name]] for name in (better, worse))
-        held = ahead(x, y)
-        found.append(Finding(held, _between(better, mean(x), worse, mean(y), held, "%", 1)))
-    return found
+    return _in_order(runs, names, lambda r: 100 * r.last(), "{:.1f} %")
 
 
 def in_order_of_errors(runs: Sequence[TrainedRun], *names: str) -> list[Finding]:
     """Whether each of these has a smaller error than the next one."""
+    return _in_order(runs, names, lambda r: r.last("test_error"), "{:.3f}", best=-1)
+
+
+def _in_order(runs, names, figure: Callable, told: str, best: int = 1) -> list[Finding]:
+    """The same of any figure, of which the largest is best, or the smallest (−1)."""
     groups, found = by_name(runs), []
-    for better, worse in pairwise(names):
-        x, y = ([-r.last("test_error") for r in groups[name]] for name in (better, worse))
-        held = ahead(x, y)
-        found.append(Finding(held, _between(better, -mean(x), worse, -mean(y), held, "", 3)))
+    for pair in pairwise(names):
+        x, y = ([figure(r) for r in groups[name]] for name in pair)
+        held = ahead([best * v for v in x], [best * v for v in y])
+        (better, its), (worse, other) = zip(
+            pair, (told.format(mean(v)) for v in (x, y)), strict=True
+        )
+        verb = "is ahead of" if held else "is not ahead of"
+        found.append(Finding(held, f"{better} ({its}) {verb} {worse} ({other})"))
     return found
-
-
-def _between(better, x: float, worse, y: float, held: bool, unit: str, digits: int) -> str:
-    verb = "is ahead of" if held else "is not ahead of"
-    unit = f" {unit}" if unit else ""
-    return f"{better} ({x:.{digits}f}{unit}) {verb} {worse} ({y:.{digits}f}{unit})"
 
 
 def curves(output: Path, runs: Sequence[TrainedRun]) -> Path:

@@ -9,10 +9,10 @@ gets more. The order of a paper whose models are trained for hours need not show
 from collections.abc import Sequence
 
 from refssm.experiments.claims import Claim, Finding
+from refssm.experiments.digits import MODEL, PLAN
 from refssm.experiments.systems import Table
 from refssm.experiments.trained import orders
-from refssm.experiments.trained.trials import PlannedRun, TrainedRun
-from refssm.training.loop import Plan
+from refssm.experiments.trained.trials import PlannedRun, TrainedRun, of_length
 from refssm.training.setup import Setup
 
 CLAIM = Claim(
@@ -20,15 +20,13 @@ CLAIM = Claim(
     "yu2024hope",
 )
 NOISES = (64, 192)
-PLAN = Plan(steps=300, batch=50, rate=8e-3, warm_up=30)
-MODEL = {"h": 32, "depth": 2, "norm": "batch", "dropout": 0.1}
 LAYERS = ("hope", "s4d", "long_convolution")
 PIXELS = 64
 
 
 def trials(*, quick: bool = False) -> list[PlannedRun]:
     """Each layer behind each length of noise."""
-    plan = Plan(steps=6, batch=10, warm_up=2) if quick else PLAN
+    plan = of_length(PLAN, quick)
     return [
         PlannedRun(
             f"{layer}, noise {noise}",

@@ -13,20 +13,25 @@ from typing import NamedTuple
 import numpy as np
 
 from refssm.experiments.claims import Claim, Finding
+from refssm.experiments.digits import MODEL, PLAN
 from refssm.experiments.systems import Table
-from refssm.experiments.trained.trials import PlannedRun, TrainedRun, restored, spread
+from refssm.experiments.trained.trials import (
+    PlannedRun,
+    TrainedRun,
+    of_length,
+    restored,
+    spread,
+)
 from refssm.gallery.drawing import figure, styled, written
 from refssm.layers.catalog import NAMED
 from refssm.training.card import count
-from refssm.training.loop import Plan, Trainer, TrainingState
+from refssm.training.loop import Trainer, TrainingState
 from refssm.training.setup import Setup
 
 CLAIM = Claim(
     "the systems of 64 channels with 64 states have 4160 parameters in HOPE, 8256 in S4D",
     "yu2024hope",
 )
-PLAN = Plan(steps=300, batch=50, rate=8e-3, warm_up=30)
-MODEL = {"h": 32, "depth": 2, "norm": "batch", "dropout": 0.1}
 LAYERS = ("hope", "s4d", "stable_ssm_best", "spectral_ssm")
 SYSTEM = {  # what makes the filters
     "hope": ("log_dt", "markov"),
@@ -49,7 +54,7 @@ class Written(NamedTuple):
 
 def trials(*, quick: bool = False) -> list[PlannedRun]:
     """Each layer on digits."""
-    plan = Plan(steps=6, batch=10, warm_up=2) if quick else PLAN
+    plan = of_length(PLAN, quick)
     return [PlannedRun(layer, Setup("digits", layer, plan=plan, **MODEL)) for layer in LAYERS]
 
 

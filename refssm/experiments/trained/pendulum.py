@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from refssm.experiments.claims import Claim, Finding
 from refssm.experiments.systems import Table
 from refssm.experiments.trained import orders
-from refssm.experiments.trained.trials import PlannedRun, TrainedRun
+from refssm.experiments.trained.trials import PlannedRun, TrainedRun, of_length
 from refssm.training.loop import Plan
 from refssm.training.setup import Setup
 
@@ -26,7 +26,7 @@ MODELS = {"S5 with gaps": "s5_irregular", "S5 without gaps": "s5", "RNN": "rnn"}
 
 def trials(*, quick: bool = False) -> list[PlannedRun]:
     """The three models."""
-    plan = Plan(steps=6, batch=4, warm_up=2) if quick else PLAN
+    plan = of_length(PLAN, quick)
     return [
         PlannedRun(name, Setup("pendulum", layer, plan=plan, **MODEL))
         for name, layer in MODELS.items()

@@ -12,7 +12,14 @@ from statistics import mean
 from refssm.experiments.claims import Claim, Finding
 from refssm.experiments.systems import Table
 from refssm.experiments.trained import orders
-from refssm.experiments.trained.trials import PlannedRun, TrainedRun, by_name, curve, spread
+from refssm.experiments.trained.trials import (
+    PlannedRun,
+    TrainedRun,
+    by_name,
+    curve,
+    of_length,
+    spread,
+)
 from refssm.gallery.training import draw as drawn
 from refssm.gallery.training import of_groups
 from refssm.layers.catalog import NAMED
@@ -35,7 +42,7 @@ MODEL = {"h": 32, "depth": 2, "norm": "layer", "dropout": 0.0}
 
 def trials(*, quick: bool = False) -> list[PlannedRun]:
     """Each layer on both tasks."""
-    plan = Plan(steps=10, batch=10, warm_up=2) if quick else PLAN
+    plan = of_length(PLAN, quick)
     return [
         PlannedRun(f"{layer} {told}", Setup(task, layer, plan=plan, **MODEL))
         for told, task in KINDS

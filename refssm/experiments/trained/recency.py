@@ -8,10 +8,10 @@ followed by 128 steps of noise, so a model whose window is shorter than that can
 from collections.abc import Sequence
 
 from refssm.experiments.claims import Claim, Finding
+from refssm.experiments.digits import MODEL, PLAN
 from refssm.experiments.systems import Table
 from refssm.experiments.trained import orders
-from refssm.experiments.trained.trials import PlannedRun, TrainedRun
-from refssm.training.loop import Plan
+from refssm.experiments.trained.trials import PlannedRun, TrainedRun, of_length
 from refssm.training.setup import Setup
 
 CLAIM = Claim(
@@ -20,8 +20,6 @@ CLAIM = Claim(
     "yu2024hope",
 )
 NOISE = 128
-PLAN = Plan(steps=300, batch=50, rate=8e-3, warm_up=30)
-MODEL = {"h": 32, "depth": 2, "norm": "batch", "dropout": 0.1}
 STARTS = {
     "usual": {},
     "gamma = −1": {"gamma": -1.0},
@@ -32,7 +30,7 @@ STARTS = {
 
 def trials(*, quick: bool = False) -> list[PlannedRun]:
     """Each start of HOPE."""
-    plan = Plan(steps=6, batch=10, warm_up=2) if quick else PLAN
+    plan = of_length(PLAN, quick)
     how = {"task_sizes": {"noise": NOISE}, "plan": plan, **MODEL}
     return [
         PlannedRun(name, Setup("padded_digits", "hope", start=start, **how))

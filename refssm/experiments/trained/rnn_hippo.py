@@ -8,10 +8,10 @@ S4 trains a HiPPO system without a nonlinearity in time.
 from collections.abc import Sequence
 
 from refssm.experiments.claims import Claim, Finding
+from refssm.experiments.digits import MODEL, PLAN
 from refssm.experiments.systems import Table
 from refssm.experiments.trained import orders
-from refssm.experiments.trained.trials import PlannedRun, TrainedRun
-from refssm.training.loop import Plan
+from refssm.experiments.trained.trials import PlannedRun, TrainedRun, of_length
 from refssm.training.setup import Setup
 
 CLAIM = Claim(
@@ -19,8 +19,6 @@ CLAIM = Claim(
     "ahead of both; a HiPPO matrix as the recurrence of a plain network is not enough",
     "gu2020hippo",
 )
-PLAN = Plan(steps=300, batch=50, rate=8e-3, warm_up=30)
-MODEL = {"h": 32, "depth": 2, "norm": "batch", "dropout": 0.1}
 MODELS = {
     "S4": ("s4", {}),
     "RNN with a HiPPO memory": ("hippo_rnn", {}),
@@ -31,7 +29,7 @@ MODELS = {
 
 def trials(*, quick: bool = False) -> list[PlannedRun]:
     """The four models."""
-    plan = Plan(steps=6, batch=10, warm_up=2) if quick else PLAN
+    plan = of_length(PLAN, quick)
     return [
         PlannedRun(name, Setup("digits", layer, start=start, plan=plan, **MODEL))
         for name, (layer, start) in MODELS.items()

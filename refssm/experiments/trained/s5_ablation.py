@@ -8,10 +8,10 @@ are a hundred times as large; digits are learnt by most starts.
 from collections.abc import Sequence
 
 from refssm.experiments.claims import Claim, Finding
+from refssm.experiments.digits import MODEL, PLAN
 from refssm.experiments.systems import Table
 from refssm.experiments.trained import orders
-from refssm.experiments.trained.trials import PlannedRun, TrainedRun
-from refssm.training.loop import Plan
+from refssm.experiments.trained.trials import PlannedRun, TrainedRun, of_length
 from refssm.training.setup import Setup
 
 CLAIM = Claim(
@@ -19,8 +19,6 @@ CLAIM = Claim(
     "ahead of one step for all; continuous parameters are ahead of discrete ones",
     "smith2023s5",
 )
-PLAN = Plan(steps=300, batch=50, rate=8e-3, warm_up=30)
-MODEL = {"h": 32, "depth": 2, "norm": "batch", "dropout": 0.1}
 POLES = {"HiPPO-N": "hippo-n", "Gaussian": "random", "antisymmetric": "antisymmetric"}
 MODELS = {
     **{f"continuous, {name}": ("s5", {"poles": poles}, {}) for name, poles in POLES.items()},
@@ -32,7 +30,7 @@ MODELS = {
 
 def trials(*, quick: bool = False) -> list[PlannedRun]:
     """All rows."""
-    plan = Plan(steps=6, batch=10, warm_up=2) if quick else PLAN
+    plan = of_length(PLAN, quick)
     return [
         PlannedRun(name, Setup("digits", layer, start=start, sizes=sizes, plan=plan, **MODEL))
         for name, (layer, start, sizes) in MODELS.items()

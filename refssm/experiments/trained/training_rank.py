@@ -19,6 +19,7 @@ from refssm.experiments.trained.trials import (
     PlannedRun,
     TrainedRun,
     ahead,
+    of_length,
     restored,
     spread,
 )
@@ -54,7 +55,7 @@ class Ranked(NamedTuple):
 
 def trials(*, quick: bool = False) -> list[PlannedRun]:
     """Each start, with and without training of its systems."""
-    plan = Plan(steps=4, batch=4, warm_up=2) if quick else PLAN
+    plan = of_length(PLAN, quick)
     return [
         PlannedRun(
             f"{name}, {kind}",

@@ -4,16 +4,17 @@ A trial has a name in the experiment's tables; trials with one name differ in th
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
+from refssm.experiments.digits import in_turn
 from refssm.training import checkpoint
 from refssm.training.card import count
 from refssm.training.folders import read
-from refssm.training.loop import Trainer, TrainingState
+from refssm.training.loop import Plan, Trainer, TrainingState
 from refssm.training.run import Run, trained
 from refssm.training.setup import Setup
 
@@ -61,9 +62,9 @@ def with_seeds(trials: Iterable[PlannedRun], seeds: Iterable[int]) -> list[Plann
     ]
 
 
-def in_turn(function: Callable, tasks: Iterable[tuple]) -> Iterator[Any]:
-    """`function` for each task, one after the other."""
-    return (function(*task) for task in tasks)
+def of_length(plan: Plan, quick: bool) -> Plan:
+    """The plan, or one of a few steps that shows no more than that all runs."""
+    return replace(plan, steps=6, batch=10, warm_up=2) if quick else plan
 
 
 def tried(

@@ -10,6 +10,7 @@ from refssm.conformance.gauges.columns import steps
 from refssm.conformance.gauges.columns.steps import Columns
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.gauge import as_input
+from refssm.conformance.gauges.programs.linear_attention import dplr
 from refssm.conformance.gauges.programs.linear_attention.states import NEXT, StateRun, apart
 from refssm.conformance.gauges.programs.measured import SINGLE, SMALLEST, _units
 from refssm.conformance.gauges.tracked import tracing
@@ -71,6 +72,17 @@ def test_a_sum_errs_by_a_rounding_of_the_largest_that_it_was():
     k, beta, c = (np.array([x], np.float32).T for x in ([1] * 4, [0, 1, 0, 1], [100, 0, -100, 0]))
     _, taken = apart(StateRun(k, beta, 0 * k, k, c), np.zeros((1, 1), np.float32))
     assert 2**-24 <= abs(float(taken[-1].item())) / 100 <= 2**-22  # 100, then 0 again
+
+
+def test_cotangents_of_a_low_rank_rule_begin_anew_where_chunks_of_the_sequence_do():
+    # 130 steps: the first 128 are a chunk, so what steps 128 and 129 took away is out of its sums
+    one = np.ones((130, 1), np.float32)
+    dy = 0 * one
+    dy[-1], dy[-2] = 1, -1
+    given = [one, one, one, 0 * one, 0 * one, 0 * one]  # q, k, v, g, a, b: all of a state is kept
+    _, _, dv, *_ = dplr.ByLowRankStates(dplr.apart).back((dy,), given, None, None)
+    assert 2**-24 <= np.abs(dv[128]).item() <= 2**-22
+    assert not dv[:128].any()
 
 
 def after_one_impulse(l=64):
