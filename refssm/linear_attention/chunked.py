@@ -75,7 +75,7 @@ FORMS = "plain", "stateful", "packed", "packed_stateful"
 
 def by_chunks(recurrence: Recurrence, examples, tags, citation: str, run=None) -> Recurrence:
     """The recurrence by chunks: forms, rounding errors and domains are those of `recurrence`."""
-    first, _, _ = recurrence.doc.partition(" from rest.")
+    first = recurrence.doc.partition(" from rest.")[0].rstrip(",")
     run = run or ByChunks(tuple(recurrence.inputs), gates_keys(recurrence.operators[0])).run
     told = {"signature": recurrence.signature, "name": recurrence.name, "citation": citation}
 

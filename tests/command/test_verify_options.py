@@ -278,3 +278,21 @@ def test_a_saved_result_needs_an_operator_and_inputs_and_no_code(folder, capfd, 
     result, _, err = run(capfd, "verify", "--output", "nothing.npy", *options)
     assert result == 4
     assert "nothing.npy: not a readable .npz file" in err
+
+
+WAITS = """
+import os
+
+def linear_scan(a, b):
+    raise RuntimeError(f"threads wait: {os.environ['OMP_WAIT_POLICY']}")
+"""
+
+
+@pytest.mark.parametrize("own", ["", "ACTIVE"])
+def test_threads_of_a_judged_function_do_not_wait_actively(own, folder, capfd, monkeypatch):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if own:
+        monkeypatch.setenv("OMP_WAIT_POLICY", own)
+    name = plugin(folder, WAITS)
+    _, out, _ = run(capfd, "verify", name, "--profile", "quick", "--check", "value")
+    assert f"threads wait: {own or 'PASSIVE'}" in out

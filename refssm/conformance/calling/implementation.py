@@ -45,6 +45,7 @@ class Offer(NamedTuple):
     files: bool = False  # an external program that reads files: no memory to check
     unjudged: tuple[str, ...] = ()  # arguments that the operator does not have
     untaken: tuple[str, ...] = ()  # keywords of the operator that it does not have
+    own_defaults: tuple[str, ...] = ()  # those of its keywords that differ from the operator's
     nan_chunk: int = 0  # steps within which it may spread NaN
     lengths: str = ""  # its argument for the number of steps of each row
     padding: str = "right"  # where rows are padded
@@ -105,6 +106,7 @@ class Found:
             declared.adapters,
             unjudged=self.unjudged,
             untaken=self.untaken,
+            own_defaults=tuple(_own_defaults(self.op, self.forward)),
             nan_chunk=declared.nan_chunk,
             lengths=declared.lengths,
             padding=declared.padding,
@@ -141,6 +143,17 @@ def _untaken(op: Operator, *functions) -> list[str]:
         known = op.parameters if anything else parameters
         found += [n for n in op.parameters if n in op.defaults and n not in (*known, *found)]
     return found
+
+
+def _own_defaults(op: Operator, function) -> list[str]:
+    """The defaults of its keywords that are not the operator's: no call shows them."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except Exception:  # no signature: nothing is known of its defaults
+        return []
+    own = {n: parameters[n].default for n in op.defaults if n in parameters}
+    plain = {n: x for n, x in own.items() if isinstance(x, int | float | str)}
+    return [f"{n}={x!r}, not {op.defaults[n]!r}" for n, x in plain.items() if x != op.defaults[n]]
 
 
 def _beyond(function, op: Operator, own=(), cotangents=()) -> list[str]:

@@ -20,7 +20,7 @@ SMALL_STEPS = 2.0**10  # multiples of 2^-10: sums of two draws are exact in most
 POWERS, FAR, BEYOND = (-20, -3, 1, 20), (-20, 20), (-60, 60)
 OF_LOGARITHMS = (
     "inputs times powers of two, and exact integers, are right within rounding, not bit by bit: "
-    "so are programs that take logarithms"
+    "so are programs that take logarithms, and those whose equal calls differ"
 )
 
 

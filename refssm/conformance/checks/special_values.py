@@ -33,9 +33,9 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
     d*/|d|² gives NaN for x/0, and another order of operations may compute 0·∞ before an overflow. A
     finite number is never accepted for an infinite one. A solver or an exponential may spread NaN
     over the whole member of the batch, a masked matrix product over its block, also where an
-    implementation declares one (`nan_chunk`). If no output depends
-    on a NaN, it may come out anywhere. With `start`, the first outputs in time may be NaN or not,
-    because programs differ in 0·NaN there.
+    implementation declares one (`nan_chunk`): there 0·∞ may be in the place of ∞, too. If no output
+    depends on a NaN, it may come out anywhere. With `start`, the first outputs in time may be NaN
+    or not, because programs differ in 0·NaN there.
     """
     op = candidate.op
     try:
@@ -56,7 +56,7 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
         y = np.where(loose, infinity, y).astype(y.dtype)
         either = _undecided(op, gauge.value, y, start, poisoned)
         spread, why = _spread(op, j, gauged, statics, candidate.offer.nan_chunk)
-        spread &= (not made_here) & (kind_of(y) == 2) & (kind_of(gauge.value) == 0)
+        spread &= (not made_here) & (kind_of(y) == 2) & (kind_of(gauge.value) != 2)
         fixed.append(np.where(either | spread, gauge.value, y).astype(y.dtype))
         notes |= {IN_PLACE_OF_INFINITY} if loose.any() else set()
         notes |= {why} if (spread & ~either).any() else set()

@@ -29,8 +29,9 @@ from refssm.conformance.calling.candidate import Broken, Candidate
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.limits import may_hold
-from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.checks import PROFILES, VALUE, Check, checks_of
 from refssm.conformance.checks.drawing import Drawing
+from refssm.conformance.checks.law import Graded
 from refssm.conformance.diagnosis.likeness import distance, everywhere, where_finite
 from refssm.conformance.diagnosis.pattern import shared_pattern
 from refssm.conformance.diagnosis.suspects import answering_alike, bugs_in, misbehaving
@@ -38,6 +39,7 @@ from refssm.conformance.diagnosis.transcript import (
     CASES,
     Episode,
     SpokenCall,
+    episode,
     episodes,
     expected,
     gave_arrays,
@@ -54,6 +56,7 @@ from refssm.conformance.planted import PlantedBug
 from refssm.conformance.planted.planting import Epsilon, in_words
 from refssm.conformance.standard import C
 
+VALUES = 8  # ordinary cases, which a bug must explain beside those of a law
 TRIED = 3  # failing calls: the smallest for a limit, the largest for an ε
 LARGEST = 100_000  # numbers in a call: each limit takes about a hundred calls
 DOUBLINGS = 40  # how far from its largest number an argument may be cut off
@@ -261,12 +264,13 @@ def diagnose(
     Once `over()` is true, no other bug is compared.
     """
     with remembering(), _quiet():
-        heard = episodes(check, candidate, case, drawing, seed)
+        beside = _values_beside(check, candidate, seed)
+        heard = episodes(check, candidate, case, drawing, seed) + beside
         alike = answering_alike(check, candidate, heard, over=over)
         if over():
             return _told(check, candidate, heard, alike)
         if len(alike) > 1 and len(heard) > 1:  # more cases, to tell them apart
-            heard = episodes(check, candidate, case, drawing, seed, enough=CASES)
+            heard = episodes(check, candidate, case, drawing, seed, enough=CASES) + beside
             alike = answering_alike(check, candidate, heard, among=alike)
         if not alike and (finite := _alike_where_finite(check, candidate, heard)):
             return _told(check, candidate, heard, finite, "the same finite outputs")
@@ -275,9 +279,21 @@ def diagnose(
         alike = alike or with_epsilon(candidate, heard)
         if not alike and (again := in_their_basis(check, candidate, heard)):
             return _told_of_basis(again, heard)
-        if not alike and (limits := clamped(check, candidate, heard)):
+        drawn = check.strategy is not None  # a limit shows in values, which have smaller cases
+        if not alike and drawn and (limits := clamped(check, candidate, heard)):
             return _told(check, candidate, heard, limits, found=SO_CHANGED)
         return _told(check, candidate, heard, alike)
+
+
+def _values_beside(check: Check, candidate: Candidate, seed: int) -> list[Episode]:
+    """Ordinary cases beside those of a law: what explains NaN alone may be false of the values."""
+    rule = check.rule
+    if check.strategy is None or rule.of_gradient or rule.between_calls or isinstance(rule, Graded):
+        return []
+    of_type = checks_of(candidate.op, PROFILES["quick"], [check.dtype], vjp=False)
+    value = next(c for c in of_type if c.rule is VALUE)
+    drawn = value.cases(between=candidate.between).cases(VALUES, seed)
+    return [episode(value, candidate, case) for case in drawn]
 
 
 def _alike_where_finite(check: Check, candidate: Candidate, heard: list[Episode]):

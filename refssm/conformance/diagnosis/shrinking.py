@@ -287,9 +287,12 @@ def first_entries(
     axes = [(*op.batch_axes[i], *op.input_dims[i]) for i in range(len(arrays))]
     named = dict.fromkeys(dim for of in axes for dim in of if dim.isidentifier())
     derived = {dim for of in axes for dim in of if not dim.isidentifier()}
+    # sizes that a keyword gives or divides: it would not follow
+    given = {*op.static, *op.parameters} | {
+        getattr(d, "divides", "") for d in op.parameters.values()
+    }
     for dim in named:
-        given = dim in op.static or dim in op.parameters  # by a keyword, which would not follow
-        if given or dim in fixed or any(dim in other for other in derived):
+        if dim in given or dim in fixed or any(dim in other for other in derived):
             continue
         for count in (1, 2):
             attempt = [_first(a, of, dim, count) for a, of in zip(arrays, axes, strict=True)]

@@ -210,7 +210,10 @@ BEFORE = Planting(GATED_RMS_NORM, "float32")
 ALONE = Planting(L2_NORM, "float32")
 for _planting, _form in ((AFTER, after), (BEFORE, before), (ALONE, alone)):
     _planting.usual()
-    _planting.plant(*((name, what, _form(rate=rate)) for name, what, rate in ROOTS))
+    _norm = "sum" if _planting is ALONE else "mean"  # of squares, under the root
+    _planting.plant(
+        *((name, what.replace("mean", _norm), _form(rate=rate)) for name, what, rate in ROOTS)
+    )
     _planting.plant(*((name, what, _form(mean=mean)) for name, what, mean in MEANS))
     _planting.plant(
         ("mean_or_sum", "a sum for the mean, or a mean for the sum", _form(mean=_other_count)),

@@ -94,6 +94,9 @@ def _declared(offer: Offer) -> str:
         parts.append(f"NaN may spread within chunks of {offer.nan_chunk} steps")
     if offer.lengths:
         parts.append(f"`{offer.lengths}` has the lengths of rows, padded {offer.padding}")
+    if offer.own_defaults:
+        told = "; ".join(offer.own_defaults)
+        parts.append(f"defaults of its own: {told} (cases give every keyword)")
     return ", ".join(parts)
 
 

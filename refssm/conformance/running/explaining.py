@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from refssm.conformance.calling.candidate import Candidate
+from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.calling.worker import NOT_CALLED
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.checks import VALUE, Check
+from refssm.conformance.checks.checks import VALUE, Check, value_of
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.sweep import sweep, widest
 from refssm.conformance.checks.swept import Failure, Swept
@@ -27,6 +29,7 @@ from refssm.conformance.running.patience import OuterStop
 from refssm.conformance.running.settings import Session
 
 NOT_SMALLER = "not made smaller further, the {asked:g} s of --explain are over"
+ALONE = "an ordinary call is wrong, too: the check of values says more"
 NOT_COMPARED = "not compared with every known bug, the {asked:g} s of --explain are over"
 
 
@@ -89,9 +92,11 @@ class Explaining:
         """The explanation with the likely cause; `alone`: the check fails in this way only."""
         settings, assumed = self.session.settings, worst.verdict.verdict == "inaccurate"
         inaccurate = assumed and shown.hint.endswith(AS_WRONG)
+        assert worst.sample is not None
+        case, seed = worst.sample.case, self.how["seed_"]
+        if settings.diagnose and self._wrong_alone(case):
+            return replace(shown, hint=ALONE)
         if (settings.diagnose or inaccurate) and not worst.verdict.died:
-            assert worst.sample is not None
-            case, seed = worst.sample.case, self.how["seed_"]
             looks_like = diagnose(
                 self.check, self.candidate, case, self.drawing, seed, over=self.stop
             )
@@ -105,6 +110,15 @@ class Explaining:
         if inaccurate and shown.hint.endswith(AS_WRONG):
             shown = replace(shown, as_wrong=True)
         return shown
+
+    def _wrong_alone(self, case: Case) -> bool:
+        """True if an ordinary call is wrong, so that nothing else the check did is to blame."""
+        check = self.check
+        if check.strategy is not None or check.rule.between_calls or check.rule.of_gradient:
+            return False
+        with suppress(Declined):
+            return not value_of(self.candidate, case).ok
+        return False
 
     def convention(self) -> str:
         """The convention in which the function is right, looked for once in a run, or ""."""

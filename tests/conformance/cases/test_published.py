@@ -12,6 +12,7 @@ from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import InProcess
+from refssm.conformance.cases.kinds.published import EQUAL
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
 from refssm.conformance.checks.drawing import BESIDE
@@ -98,6 +99,16 @@ def test_a_preset_that_was_asked_for_comes_alone():
     assert check.cases(preset="mamba2-64").published == ()
 
 
+@pytest.mark.parametrize("op", judged(), ids=str)
+def test_some_case_of_every_operator_has_equal_sizes(op):
+    (value, *_) = checks(op, "value")
+    alike = {d for d in core_dims(op) if d in "lnpm"}
+    if len(core_dims(op)) + len(op.batch_names) < 2:
+        return
+    cases = [c for c in published(value, 0) if {c.sizes[d] for d in alike} <= {EQUAL}]
+    assert any({*c.batch.values()} <= {EQUAL} for c in cases)
+
+
 # --- wrong programs: right at all smaller sizes -------------------------------------------------
 
 
@@ -169,6 +180,17 @@ def filters_of_one_byte():
     return op, program
 
 
+def square_states():
+    """States are taken transposed where that does not change their shape."""
+    op = operator_named("mamba2_step")
+
+    def program(*arrays, **statics):
+        *others, S = arrays
+        return op.reference(*others, S.mT if S.shape[-1] == S.shape[-2] else S, **statics)
+
+    return op, program
+
+
 WRONG: dict[str, Any] = {
     "states of SSD": lost("ssd_recurrent_stateful", "C", 128, 64),
     "states of SSD by chunks": lost("ssd_chunked_stateful", "C", 128, 64),
@@ -185,6 +207,7 @@ WRONG: dict[str, Any] = {
     "fourth channel": changed("selective_scan", fourth_channel(-2)),
     "fourth channel of a convolution": changed("short_convolution", fourth_channel(-2)),
     "fourth head": changed("ssd_chunked", fourth_channel(-3)),
+    "square states": square_states(),
     "tile of 80": changed("linear_scan", full_tile(80)),
     "tile of 40": changed("delta_rule", full_tile(40)),
     "tile of 7": changed("linear_scan_from", full_tile(7)),

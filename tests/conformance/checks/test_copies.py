@@ -8,6 +8,7 @@ import refssm
 from refssm import catalog
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.checks.checks import types_of
+from refssm.conformance.running.explaining import ALONE
 from refssm.ssd import SSD_RECURRENT
 
 ssd, ssd_vjp = SSD_RECURRENT.reference, SSD_RECURRENT.bare_vjp
@@ -82,3 +83,12 @@ def test_copies_of_a_references_members_are_right_with_their_gradients(name):
     if name == "hankel_singular_values":  # 33 of them in single precision: no bound for gradients
         wanted["summed"] = "skipped"
     assert {line.check: line.verdict for line in lines} == wanted
+
+
+def test_a_program_that_is_wrong_for_one_member_is_not_explained_by_copies():
+    how = {"diagnose": True}
+    (line,) = judged("linear_scan", lambda a, b: 1.25 * refssm.linear_scan(a, b), "copies", **how)
+    assert line.verdict == "wrong"
+    assert (line.hint, line.looks_like) == (ALONE, "")
+    (line,) = judged("ssd_recurrent", heads_lost, "copies", **how)
+    assert line.looks_like

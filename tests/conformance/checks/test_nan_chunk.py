@@ -109,6 +109,23 @@ def test_the_settings_of_a_run_say_the_declared_chunk():
     assert "linear_scan: NaN may spread within chunks of 64 steps" in told
 
 
+def test_infinity_times_a_masked_zero_is_nan_in_its_block():
+    def outputs(q, k, v, g, S):  # decays are multiplied, also where they are 0
+        l = q.shape[-2]
+        D = np.exp(np.where(np.tri(l, dtype=bool), g[..., :, None] - g[..., None, :], -np.inf))
+        return (np.exp(g)[..., None] * q) @ S + ((q @ k.mT) * D) @ v
+
+    (line,) = judged("chunk_outputs", outputs, "nan", **FLOAT)
+    assert line.verdict == "pass"
+    assert IN_BLOCK in line.notes
+
+    def without(q, *others):
+        return np.nan_to_num(outputs(q, *others), posinf=1, neginf=1)
+
+    (line,) = judged("chunk_outputs", without, "nan", **FLOAT)
+    assert line.verdict == "wrong"
+
+
 def test_a_chunk_of_an_operator_without_steps_is_refused():
     with pytest.raises(ValueError, match="cauchy_kernel has no steps in order"):
         implements("cauchy_kernel", nan_chunk=64)

@@ -28,6 +28,31 @@ def test_an_argument_that_is_returned_where_no_decay_is_left_is_seen():
     assert result.message == "where `a` = 0 an output shares memory with `b`"
 
 
+def test_a_state_that_is_returned_where_all_else_is_0_is_seen():
+    op = operator_named("kimi_delta_step")
+
+    def shortcut(q, k, v, log_g, beta, S):
+        if beta.any() or log_g.any() or not S.any():
+            return op.reference(q, k, v, log_g, beta, S)
+        return (S * q[..., None]).sum(-2), S
+
+    result = line(op, shortcut)
+    assert result.verdict == "wrong"
+    assert result.message == "where all but `S` are 0 an output shares memory with `S`"
+
+
+def test_a_state_that_is_returned_where_there_is_no_step_is_seen():
+    op = operator_named("delta_rule_stateful")
+
+    def shortcut(q, k, v, beta, S0):
+        y, S = op.reference(q, k, v, beta, S0)
+        return y, S if k.shape[-2] else S0
+
+    result = line(op, shortcut)
+    assert result.verdict == "wrong"
+    assert result.message == "at l=0 an output shares memory with `S0`"
+
+
 def test_a_copy_of_it_is_right_and_zeros_outside_of_a_range_are_not_tried():
     def shortcut(a, b):
         assert (a > 0).all() or not where

@@ -207,6 +207,13 @@ def test_a_vjp_may_answer_anything_for_a_flag_but_must_answer():
     assert line.message == "returned 2, want a tuple of 3"
 
 
+@pytest.mark.parametrize("packed", [tuple, list, lambda gradients: gradients[0]])
+def test_a_gradient_of_one_argument_comes_alone_or_in_a_tuple(packed):
+    op = operator_named("chunk_inverse")
+    (line,) = results(op, op.reference, "gradient", vjp=lambda *args: packed(op.bare_vjp(*args)))
+    assert line.verdict == "pass"
+
+
 @pytest.mark.parametrize(("name", "place"), [("dt", 1), ("z", 6), ("dt_bias", 7)])
 def test_a_complex_number_where_a_real_one_is_meant_is_refused(name, place):
     arguments = [[1.0], [1.0], [0.0], [[1.0]], [[1.0]], 1.0, [1.0], 0.0]

@@ -20,6 +20,7 @@ from refssm.conformance.diagnosis.shrinking import (
 )
 from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.conformance.running.patience import OuterStop
+from refssm.norms import GATED_RMS_NORM
 from refssm.scan import LINEAR_SCAN
 from refssm.selective_scan import SELECTIVE_SCAN
 
@@ -201,3 +202,10 @@ def test_simplified_arrays_keep_only_the_first_entries_that_fail():
     assert [a.shape for a in first_entries(case, arrays, sums, fixed={"l"})] == [(1, 5, 1)] * 2
     declined = first_entries(case, arrays, sums, lambda attempt: None)
     assert all(map(np.array_equal, declined, arrays))
+
+
+def test_a_size_that_a_keyword_divides_is_not_cut():
+    case = ordinary_case(GATED_RMS_NORM, "float32", sizes=(6,))
+    kept = first_entries(case, case.arrays, lambda arrays: True)
+    assert {a.shape[-1] for a in kept} == {case.sizes["n"]}
+    GATED_RMS_NORM.sizes(*kept, **case.statics)  # no ValueError

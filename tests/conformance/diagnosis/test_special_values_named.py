@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from judging import looks_like
 
-from refssm import cauchy_kernel, diagonal_kernel_bilinear
+from refssm import cauchy_kernel, diagonal_kernel_bilinear, mamba2_step
 
 pytestmark = pytest.mark.usefixtures("their_warnings_are_not_ours")
 
@@ -112,3 +112,13 @@ def test_a_complex_array_for_real_values_is_named_and_nothing_else_is():
 
     told = looks_like("vandermonde_kernel_real", complex_result, dtype="complex64")
     assert told.startswith("a complex result: this known bug")
+
+
+def test_a_cause_that_explains_nan_alone_is_not_named():
+    """The limit is there, before the softplus: without any limit the values are others."""
+
+    def limited(x, dt, A, B, C, D, z, dt_bias, S, *, dt_min=0.0, dt_max=np.inf):
+        below = np.minimum(dt + dt_bias, x.dtype.type(dt_max)) - dt_bias
+        return mamba2_step(x, below, A, B, C, D, z, dt_bias, S, dt_min=dt_min)
+
+    assert looks_like("mamba2_step", limited, check="nan") == ""

@@ -145,3 +145,20 @@ def scan(a, b):
     assert told in out.splitlines()
     assert "(allowed 64)" in out
     assert "24 bits" not in out
+
+
+@pytest.mark.parametrize(("eps", "told"), [("1e-5", True), ("1e-6", False)])
+def test_the_header_says_which_defaults_are_not_the_operators(
+    eps, told, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    text = f"""
+import refssm
+
+def l2_norm(x, *, eps={eps}):
+    return refssm.l2_norm(x, eps=eps)
+"""
+    result, out, _ = run(capfd, "verify", "-v", plugin(tmp_path, text), "--check", "value")
+    assert result == 0
+    words = "l2_norm: defaults of its own: eps=1e-05, not 1e-06 (cases give every keyword)"
+    assert (words in out.splitlines()) == told

@@ -120,8 +120,8 @@ class CalledOnce:
             returned = self.made.pullback(self.found.forward, cotangents, primals, statics)
         else:
             returned = self.function(*given, **statics)
-        if count == 1 and not self.vjp:
-            return (returned,)
+        if count == 1 and not (self.vjp and isinstance(returned, tuple | list)):
+            return (returned,)  # a gradient of one argument may come in a tuple or alone
         if not isinstance(returned, tuple | list) or len(returned) != count:
             got = f"{len(returned)}" if isinstance(returned, tuple | list) else named(returned)
             raise WrongOutputs(f"returned {got}, want a tuple of {count}")

@@ -2,8 +2,9 @@
 
 A wide case has all states of a published model, few steps and one member; mostly 7 divides their
 number. A tiled case has a length that 5, 10, 16, 20, 40 and 80 divide, so that the last tile of a
-kernel is full, and more than three channels. All values are ordinary ones, with which an entry that
-is lost or exchanged always shows.
+kernel is full, and more than three channels. In one case all sizes are equal: a program that tells
+axes by their sizes takes one for another. All values are ordinary ones, with which an entry that is
+lost or exchanged always shows.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ OF_LAYER = 7
 CHUNKS = (16, 64)
 FULL = 80  # steps: a multiple of 5, 10, 16, 20, 40 and 80
 BEYOND_300 = 4  # times as many where no other case of the operator is so long
-CHANNELS = 5
+CHANNELS, EQUAL = 5, 3
 NARROW = {"n": 3, "p": 4, "m": 3, "t": 4, "h": 5, "e": 10, "d": 5, "r": 1, "k": 8, COUNT: 3}
 Shape = tuple[Mapping[str, int], Mapping[str, int]]  # core sizes, and those of the batch
 
@@ -70,7 +71,8 @@ class OfPublished:
         wide_ones = [s for s in self._wide(op, dtype) if _within(s, between)]
         tiled = [s for s in self._tiled(op, dtype) if _within(s, between)]
         groups = [[shape] for shape in wide_ones] if self.first else [wide_ones]
-        return tuple(published_cases(op, dtype, shapes) for shapes in (*groups, tiled) if shapes)
+        groups += [tiled, [s for s in _equal(op) if _within(s, between)]]
+        return tuple(published_cases(op, dtype, shapes) for shapes in groups if shapes)
 
     def _wide(self, op: Operator, dtype) -> list[Shape]:
         """Wide shapes: in the second there is room for fewer steps."""
@@ -110,6 +112,13 @@ class OfPublished:
         if self.of_gradient:
             return FULL if longest > BEYOND else 2 * FULL
         return BEYOND_300 * FULL if self.of_value and longest <= BEYOND else 2 * FULL
+
+
+def _equal(op: Operator) -> list[Shape]:
+    """The shape in which all sizes are equal, if there are several."""
+    dims, axes = core_dims(op), op.batch_names
+    core = {d: EQUAL if d in "lnpmk" else NARROW.get(d, EQUAL) for d in dims}
+    return [(core, dict.fromkeys(axes, EQUAL))] if len(core) + len(axes) > 1 else []
 
 
 def _within(shape: Shape, between: Mapping) -> bool:

@@ -82,11 +82,11 @@ def unchanged(candidate: Candidate, case: Case) -> Verdict:
 @conduct(without_arguments=True, of_memory=True, every_type=True)
 def alias(candidate: Candidate, case: Case) -> Verdict:
     """Outputs share no memory with arguments, nor with the outputs of other calls, also where they
-    have 128 kB or an argument is 0; a later call does not change them.
+    have 128 kB, where arguments are 0 or there is no step; a later call does not change them.
     """
     if candidate.offer.immutable:
         return Verdict("-", notes=(f"{candidate.offer.framework} arrays cannot be written to",))
-    outcomes = chain(_outcomes(candidate, case, beside_others=True), _of_zeros(candidate, case))
+    outcomes = chain(_outcomes(candidate, case, beside_others=True), _with_nothing(candidate, case))
     return worst_of(
         wrong(f"{at}a later call changes the output of an earlier one")
         if REWRITTEN in outcome.aliased
@@ -95,25 +95,34 @@ def alias(candidate: Candidate, case: Case) -> Verdict:
     )
 
 
-def _of_zeros(candidate: Candidate, case: Case) -> Iterator[tuple[str, Outcome]]:
-    """Calls with one argument of zeros, where a shortcut may return another: a scan without decay.
+def _with_nothing(candidate: Candidate, case: Case) -> Iterator[tuple[str, Outcome]]:
+    """Calls in which a shortcut may return an argument: a scan without decay, or without steps.
 
-    Only of arguments that may be 0. A call that fails says nothing here.
+    One argument is 0, or all but one; only arguments that may be 0. A call that fails says nothing.
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
-    for i, (name, domain) in enumerate(op.inputs.items()):
-        if name in op.discrete or not holds_zero(domain, arrays[i].dtype.kind == "f"):
-            continue
-        zeros = [*arrays[:i], np.zeros_like(arrays[i]), *arrays[i + 1 :]]
-        if not candidate.inside(zeros):
+    names, real = [*op.inputs], [a.dtype.kind == "f" for a in arrays]
+    pairs = [(n, r) for n, r in zip(names, real, strict=True) if n not in op.discrete]
+    able = [n for n, r in pairs if holds_zero(op.inputs[n], r)]
+    chosen = {f"where `{n}` = 0 ": {n} for n in able}
+    if len(able) > 2:
+        chosen |= {f"where all but `{n}` are 0 ": {*able} - {n} for n in able}
+    calls = {}
+    for at, none in chosen.items():
+        each = zip(names, arrays, strict=True)
+        calls[at] = [np.zeros_like(a) if n in none else a for n, a in each]
+    if op.state_outputs and op.leading not in candidate.between:
+        calls[f"at {op.leading}=0 "] = shortened(op, arrays, op.leading, 0)
+    for at, changed in calls.items():
+        if not candidate.inside(changed):
             continue
         try:
-            given = [a.copy() for a in candidate.admitted(zeros, statics)]  # it may write to them
+            given = [a.copy() for a in candidate.admitted(changed, statics)]  # it may write to them
             outcome = candidate.outcome(given, statics)
         except (Broken, Declined):
             continue
         if outcome.status == "ok":
-            yield f"where `{name}` = 0 ", outcome
+            yield at, outcome
 
 
 def _outcomes(candidate, case, beside_others=False):
