@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from judging import judged
+from judging import judged, rounded_to
 
 import refssm
 from refssm.conformance.judging.grading import judge
@@ -211,3 +211,12 @@ def test_the_judge_draws_groups_that_divide_the_channels():
     (result,) = judged(GATED_RMS_NORM.name, norm, "value")
     assert result.verdict == "pass"
     assert len(groups) > 3
+
+
+@each_norm
+def test_a_number_under_the_root_that_is_rounded_to_16_bits_is_refused(op):
+    def rounded(*arrays, eps, **statics):
+        return op.reference(*arrays, eps=float(rounded_to(8, np.float64(eps))), **statics)
+
+    (line,) = judged(op.name, rounded, "value")
+    assert line.failed

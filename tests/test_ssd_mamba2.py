@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from calls import several
-from judging import judged
+from judging import judged, rounded_to
 from selective import ROLES, usual
 
 import refssm
@@ -312,3 +312,14 @@ def test_a_function_without_the_limits_is_judged_at_their_defaults_and_a_note_sa
 
     (result,) = judged("mamba2_scan", with_another_limit, "value", **how)
     assert result.verdict == "wrong"
+
+
+@pytest.mark.parametrize("op", [MAMBA2_SCAN, MAMBA2_STEP], ids=str)
+def test_limits_of_steps_that_are_rounded_to_16_bits_are_refused(op):
+    def rounded(*arrays, dt_min, dt_max):
+        limits = {"dt_min": rounded_to(8, np.float64(dt_min))}
+        limits |= {"dt_max": rounded_to(8, np.float64(dt_max))}
+        return op.reference(*arrays, **{n: float(x) for n, x in limits.items()})
+
+    line, *_ = judged(op.name, rounded, "value")
+    assert line.failed

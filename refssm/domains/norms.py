@@ -35,10 +35,11 @@ norm_weights = Domain(
     kind="real",
 )
 
-# Published code has 1e-5, 1e-6 and 1e-12; powers of two, because no type rounds them
+# Published code has 1e-5, 1e-6 and 1e-12. The first has all digits, so that a program is seen that
+# rounds it to 16 bits; no type rounds the others
 floors = Numbers(
-    "numbers under the root: 2^-40 to 1",
-    (2.0**-17, 2.0**-20, 2.0**-10, 1.0, 2.0**-40),
+    "numbers under the root: 1e-5, 2^-40 to 1",
+    (1e-5, 2.0**-20, 2.0**-10, 1.0, 2.0**-40),
     "a number >= 0",
     0,
     np.finfo(float).max,

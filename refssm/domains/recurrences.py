@@ -258,15 +258,15 @@ sequence_ends = replace(
 
 # of Δ = softplus(dt + dt_bias): every floor is below every ceiling, and no Δ above 105 is drawn
 step_floors = Numbers(
-    "lower limits of a step: 0, 2^-10 and 1/16",
-    (0.0, 2.0**-10, 0.0, 2.0**-4),
+    "lower limits of a step: 0, 1e-3 and 1/16",
+    (0.0, 1e-3, 0.0, 2.0**-4),
     "a number from 0 to dt_max",
     0,
     at_most="dt_max",
 )
 step_ceilings = Numbers(
-    "upper limits of a step: 1024, which no step reaches, 1/8, 1 and 8",
-    (1024.0, 2.0**-3, 1024.0, 1.0, 1024.0, 8.0),  # limits hide the ends of the softplus
+    "upper limits of a step: 1024, which no step reaches, 0.1, 1 and 8",
+    (1024.0, 0.1, 1024.0, 1.0, 1024.0, 8.0),  # limits hide the ends of the softplus
     "a number from 0 to infinity",
     0,
 )

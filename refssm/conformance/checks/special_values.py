@@ -66,7 +66,7 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
 
 IN_PLACE_OF_INFINITY = "the outputs have NaN where the result is infinite; this is accepted"
 WITHOUT_EFFECT = "NaN in an entry that no output depends on comes out as NaN; this is accepted"
-IN_BLOCK = "a masked matrix product spreads NaN within its block, by 0·NaN; this is accepted"
+IN_BLOCK = "a masked matrix product, or a transform, spreads NaN within its block; this is accepted"
 
 
 def _spread(op: Operator, j: int, gauged, statics, declared: int) -> tuple[np.ndarray, str]:

@@ -33,6 +33,10 @@ MASKED = (
     "with a masked matrix, because 0 times NaN is NaN"
 )
 BY_CHUNK = "; if its chunks have 64 steps, declare nan_chunk=64: NaN within a chunk is then a note"
+BY_TRANSFORM = (
+    "; so does a transform of a whole row: declare nan_chunk=16384, or as many steps as your rows "
+    "have, and NaN within a row is then a note"
+)
 IN_CHUNKS = "; declared as `{}`, it may do so within a chunk"
 SPREAD = (
     "NaN of `{}` reaches entries that do not depend on it, and a number in its place does not: so "
@@ -282,6 +286,8 @@ def _in_chunks(op: Operator) -> str:
         same = other.inputs == op.inputs and other.input_dims == op.input_dims
         if same and "chunk" in other.parameters and "chunk" not in op.parameters:
             return IN_CHUNKS.format(other.name)
+    if op.family == "convolution":
+        return BY_TRANSFORM
     return "" if "matrix-product" in op.traits else BY_CHUNK
 
 

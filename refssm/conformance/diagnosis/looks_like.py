@@ -15,10 +15,12 @@ planted bug.
 """
 
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -264,7 +266,7 @@ def diagnose(
     Once `over()` is true, no other bug is compared.
     """
     with remembering(), _quiet():
-        beside = _values_beside(check, candidate, seed)
+        beside = values_beside(check, candidate, seed)
         heard = episodes(check, candidate, case, drawing, seed) + beside
         alike = answering_alike(check, candidate, heard, over=over)
         if over():
@@ -285,15 +287,17 @@ def diagnose(
         return _told(check, candidate, heard, alike)
 
 
-def _values_beside(check: Check, candidate: Candidate, seed: int) -> list[Episode]:
-    """Ordinary cases beside those of a law: what explains NaN alone may be false of the values."""
+def values_beside(check: Check, candidate: Candidate, seed: int) -> list[Episode]:
+    """Ordinary cases beside those of other checks: what explains NaN, or a call without steps, may
+    be false of the values."""
     rule = check.rule
-    if check.strategy is None or rule.of_gradient or rule.between_calls or isinstance(rule, Graded):
+    if rule.of_gradient or rule.between_calls or isinstance(rule, Graded):
         return []
     of_type = checks_of(candidate.op, PROFILES["quick"], [check.dtype], vjp=False)
     value = next(c for c in of_type if c.rule is VALUE)
-    drawn = value.cases(between=candidate.between).cases(VALUES, seed)
-    return [episode(value, candidate, case) for case in drawn]
+    own = seed ^ zlib.crc32(check.id.encode()) ^ zlib.crc32(value.id.encode())  # as `value` draws
+    drawn = value.cases(between=candidate.between).cases(value.count, own)
+    return [episode(value, candidate, case) for case in islice(drawn, VALUES)]
 
 
 def _alike_where_finite(check: Check, candidate: Candidate, heard: list[Episode]):

@@ -135,8 +135,8 @@ def _block(along, longest: int, has_state: bool) -> str:
         if all(firsts) and any(k == size and a.size > 2 * size for a, k in pairs):
             if has_state:
                 return (
-                    f"what is handed on at step {size} is wrong: from one block of {size} to the "
-                    f"next, or from the second block of {size // 2} ({started})"
+                    f"wrong from step {size} on: what goes from one block of {size} to the next, "
+                    f"or from the second of {size // 2}, or a limit of {size} steps ({started})"
                 )
             return f"the first wrong step is a multiple of {size} in every case ({started})"
     several = len({a.size for a in along}) > 1 and longest <= firsts[0]

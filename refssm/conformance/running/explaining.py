@@ -19,7 +19,7 @@ from refssm.conformance.checks.swept import Failure, Swept
 from refssm.conformance.diagnosis.convention import right_convention
 from refssm.conformance.diagnosis.failure import explain
 from refssm.conformance.diagnosis.hints import AS_WRONG, BY_CHUNK, FLUSHED
-from refssm.conformance.diagnosis.looks_like import diagnose
+from refssm.conformance.diagnosis.looks_like import diagnose, values_beside
 from refssm.conformance.diagnosis.shrinking import OTHER_TRIES, SHRINK_TRIES, Shrinking
 from refssm.conformance.judging.result import SPREADS, THESE_BUGS, THIS_BUG, Also, Explained
 from refssm.conformance.judging.verdict import Verdict
@@ -112,12 +112,14 @@ class Explaining:
         return shown
 
     def _wrong_alone(self, case: Case) -> bool:
-        """True if an ordinary call is wrong, so that nothing else the check did is to blame."""
-        check = self.check
+        """True if an ordinary call is wrong, and a case of `value`: no conduct is to blame."""
+        check, candidate = self.check, self.candidate
         if check.strategy is not None or check.rule.between_calls or check.rule.of_gradient:
             return False
         with suppress(Declined):
-            return not value_of(self.candidate, case).ok
+            if not value_of(candidate, case).ok:
+                beside = values_beside(check, candidate, self.how["seed_"])
+                return any(not episode.verdict.ok for episode in beside)
         return False
 
     def convention(self) -> str:

@@ -151,6 +151,31 @@ def test_the_exponent_of_a_sum_of_gates_may_err_by_a_rounding():
     assert max(ratios([gauge], [found], [y])) < 16
 
 
+@pytest.mark.parametrize("unit", [2.0**-24, UNIT])
+def test_a_gate_that_has_no_gradient_has_a_bound_of_sums_in_each_type(unit):
+    # before the first step there is no state: a program by sums of gates has T − T there
+    op, ones = operator_named("gated_delta_rule_chunked"), np.ones((2, 1))
+    arrays = [np.array([[1.5], [0.1]]), ones, ones, ones, np.zeros(2), np.array([1.8, 0.5])]
+    floor = float(np.finfo(np.float32 if unit > UNIT else np.float64).tiny)
+    *_, of_gates, _ = bounds(op, arrays, {"chunk": 16}, op.bare_vjp, unit=unit, floor=floor)
+    assert of_gates.value[0] == 0
+    assert of_gates.k0[0] < 1e-30
+    assert 1 < of_gates.cumulated.whole()[0] < 1e4
+
+
+def test_a_system_solved_with_exchanged_rows_errs_where_nothing_is_written():
+    # β = 0 at the first step; the second and third rows of the system are exchanged
+    op, ones, beta = operator_named("delta_rule_chunked"), np.ones((3, 1)), np.array([0, 1.3, 1.7])
+    arrays = [ones, ones, ones, ones, beta]
+    _, k, v, _ = bounds(op, arrays, {"chunk": 16}, op.bare_vjp, unit=UNIT, floor=1e-300)
+    assert k.value[0] == v.value[0] == 0
+    assert max(k.k0[0], v.k0[0]) < 1e-290
+    assert min(k.cumulated.whole()[0], v.cumulated.whole()[0]) > 1
+    arrays[-1] = beta / 2  # no entry of the system is above 1
+    _, k, v, _ = bounds(op, arrays, {"chunk": 16}, op.bare_vjp, unit=UNIT, floor=1e-300)
+    assert max(k.cumulated.whole()[0], v.cumulated.whole()[0]) < 1e-290
+
+
 def test_the_norm_of_a_column_does_not_underflow():
     x = np.array([[3e-200, 4e-200]])
     assert Columns([], keyed=False)._norm(x).item() == pytest.approx(5e-200, rel=1e-15)

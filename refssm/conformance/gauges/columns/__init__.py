@@ -67,7 +67,7 @@ def beside(
     def bounds(cumulated: str) -> list[np.ndarray]:
         found = of_columns_gradients(call, vjp, cumulated) if vjp else of_columns(call, cumulated)
         # that of K0 is larger than what was measured, and so is this one, in the place of K1
-        own = [own.k0 * _times(g.k1, g.k0) for own, g in zip(gauges, found, strict=True)]
+        own = [_in_place(own.k0, g) for own, g in zip(gauges, found, strict=True)]
         if chunked is None:
             return own
         return [np.maximum(k, g.k0) for k, g in zip(own, chunked(), strict=True)]
@@ -78,10 +78,14 @@ def beside(
     return tuple(replace(g, cumulated=second(j)) for j, g in enumerate(gauges))
 
 
-def _times(larger, k):
-    """How many times larger a bound is; 1 where there is none."""
-    known = np.isfinite(larger) & (k > 0)
-    return np.divide(larger, k, where=known, out=np.ones_like(k))
+def _in_place(k0, g: Gauge):
+    """The bound K1 of a gauge, as much larger as `k0` is beside its own K0; `k0` without K1.
+
+    K1 is not divided by K0, which may be the smallest number of the type.
+    """
+    known = np.isfinite(g.k1) & (g.k0 > 0)
+    beside = np.divide(k0, g.k0, where=known, out=np.ones_like(g.k0))
+    return np.where(known, beside * g.k1, k0)
 
 
 def of_columns(call: TrackedCall, cumulated: str = "") -> Gauges:

@@ -301,6 +301,10 @@ class Columns:
             "log_g": of_gate,
             "beta": self._sum(w[..., None, :], of_w, r, of_r),
         }
+        if np.ndim(errors.written):  # roundings of a system's solution have no factor β
+            found["k"] = found["k"] + _each_column(G, errors.written)
+            found["k"] = found["k"] + _each_column(Z, errors.taken_back)
+            found["v"] = found["v"] + _each_step(errors.taken_back)
         return found, with_row(before, of_before)
 
     def _decays(self, terms: Terms):
@@ -406,6 +410,11 @@ class Columns:
 def _each_step(e):
     """The same errors in each step: 0, or those of columns."""
     return e[..., None, :] if np.ndim(e) else e
+
+
+def _each_column(S, e):
+    """Σ_p |S_np| e_p of each step, with the same errors e in each."""
+    return np.matmul(np.abs(S), e[..., None, :, None])[..., 0]
 
 
 def _run(kept, made, more, e, resets):
