@@ -41,7 +41,7 @@ def test_a_state_that_is_returned_where_all_else_is_0_is_seen():
     assert result.message == "where all but `S` are 0 an output shares memory with `S`"
 
 
-def test_a_state_that_is_returned_where_there_is_no_step_is_seen():
+def test_a_state_that_is_returned_where_there_is_no_step_is_a_note():
     op = operator_named("delta_rule_stateful")
 
     def shortcut(q, k, v, beta, S0):
@@ -49,8 +49,8 @@ def test_a_state_that_is_returned_where_there_is_no_step_is_seen():
         return y, S if k.shape[-2] else S0
 
     result = line(op, shortcut)
-    assert result.verdict == "wrong"
-    assert result.message == "at l=0 an output shares memory with `S0`"
+    assert result.verdict == "pass"
+    assert "at l=0 an output shares memory with `S0`" in result.notes
 
 
 def test_a_copy_of_it_is_right_and_zeros_outside_of_a_range_are_not_tried():

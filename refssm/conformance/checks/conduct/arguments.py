@@ -26,6 +26,7 @@ from refssm.conformance.checks.law import Conduct, conduct
 from refssm.conformance.judging.verdict import WRITTEN, Verdict, worst_of, wrong
 
 PASS = Verdict("A")
+NO_STEP = "at {}=0 "
 
 
 @conduct(of_memory=True, every_type=True)
@@ -82,17 +83,23 @@ def unchanged(candidate: Candidate, case: Case) -> Verdict:
 @conduct(without_arguments=True, of_memory=True, every_type=True)
 def alias(candidate: Candidate, case: Case) -> Verdict:
     """Outputs share no memory with arguments, nor with the outputs of other calls, also where they
-    have 128 kB, where arguments are 0 or there is no step; a later call does not change them.
+    have 128 kB or arguments are 0; a later call does not change them. Without steps the first
+    state may be the last one: a note.
     """
     if candidate.offer.immutable:
         return Verdict("-", notes=(f"{candidate.offer.framework} arrays cannot be written to",))
     outcomes = chain(_outcomes(candidate, case, beside_others=True), _with_nothing(candidate, case))
-    return worst_of(
-        wrong(f"{at}a later call changes the output of an earlier one")
-        if REWRITTEN in outcome.aliased
-        else _blame(candidate, outcome.aliased, f"{at}an output shares memory with")
-        for at, outcome in outcomes
-    )
+    return worst_of(_alias(candidate, at, outcome) for at, outcome in outcomes)
+
+
+def _alias(candidate: Candidate, at: str, outcome: Outcome) -> Verdict:
+    """The verdict on one call; without steps the first state may come back, and that is a note."""
+    if REWRITTEN in outcome.aliased:
+        return wrong(f"{at}a later call changes the output of an earlier one")
+    found = _blame(candidate, outcome.aliased, f"{at}an output shares memory with")
+    if at == NO_STEP.format(candidate.op.leading) and not found.ok:
+        return replace(PASS, notes=(found.message,))
+    return found
 
 
 def _with_nothing(candidate: Candidate, case: Case) -> Iterator[tuple[str, Outcome]]:
@@ -112,7 +119,7 @@ def _with_nothing(candidate: Candidate, case: Case) -> Iterator[tuple[str, Outco
         each = zip(names, arrays, strict=True)
         calls[at] = [np.zeros_like(a) if n in none else a for n, a in each]
     if op.state_outputs and op.leading not in candidate.between:
-        calls[f"at {op.leading}=0 "] = shortened(op, arrays, op.leading, 0)
+        calls[NO_STEP.format(op.leading)] = shortened(op, arrays, op.leading, 0)
     for at, changed in calls.items():
         if not candidate.inside(changed):
             continue

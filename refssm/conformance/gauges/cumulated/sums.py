@@ -116,34 +116,56 @@ def _errors(L):
 def _carried(decay, size, of_L, off, of_b):
     """The sums of all moduli, and the errors of the terms; all arrays begin with time.
 
-    A term of b_s has the errors of L_t and of L_s since the sum of logarithms began, times its
-    modulus. `by_s` has the part of L_s; `ended` what entered when sums of logarithms ended.
+    A term of b_s has the errors of L_t and of L_s since their sums began, times its modulus. `by_s`
+    has the part of L_s; `ended` what entered when sums of logarithms ended.
     """
     terms = np.zeros_like(size[0])
     by_s, ended = np.zeros_like(of_b[0]), np.zeros_like(of_b[0])
-    begun, off_begun = np.zeros_like(by_s), np.zeros_like(by_s)
-    sizes, errors, last = [], [], 0
+    since, lost = _since_begun(of_L, off)
+    sizes, errors = [], []
     for t in range(len(size)):
-        lost = 2 * np.abs(off[t] - off_begun) >= 1
-        if lost.any():
-            since = np.abs(of_L[last] - begun)
-            ended = np.where(lost, ended + by_s + since * terms[..., None], ended)
-            by_s = np.where(lost, 0, by_s)
-            begun, off_begun = (
-                np.where(lost, of_L[last], begun),
-                np.where(lost, off[last], off_begun),
-            )
-        last, since = t, np.abs(of_L[t] - begun)
+        if lost[t].any():
+            before = by_s + since[max(t - 1, 0)] * terms[..., None]
+            ended, by_s = np.where(lost[t], ended + before, ended), np.where(lost[t], 0, by_s)
         kept = decay[t][..., None]
         terms, by_s, ended = (
             np.where(k == 0, 0, k * c)  # a NaN does not pass
             for k, c in ((decay[t], terms), (kept, by_s), (kept, ended))
         )
-        errors.append(since * terms[..., None] + by_s + ended + of_b[t])
+        errors.append(since[t] * terms[..., None] + by_s + ended + of_b[t])
         terms = terms + size[t]
         sizes.append(terms)
-        by_s, ended = by_s + size[t][..., None] * since, ended + of_b[t]
+        by_s, ended = by_s + size[t][..., None] * since[t], ended + of_b[t]
     return np.stack(sizes), np.stack(errors)
+
+
+def _since_begun(of_L, off):
+    """The errors of each L_t since its sum began, and whether another sum began at t.
+
+    Where a sum has lost its digits the next one goes on from its middle: a program's own sums begin
+    at other steps. They run from the first step on, also where a scan runs in reversed time; the
+    errors of L are least where its sum began.
+    """
+    if np.nansum(np.abs(of_L[0])) > np.nansum(np.abs(of_L[-1])):
+        since, lost = _since_begun(of_L[::-1], off[::-1])
+        return since[::-1], np.concatenate([np.zeros_like(lost[:1]), lost[:0:-1]])
+    begun = middle = (np.zeros_like(of_L[0]), np.zeros_like(off[0]))
+    found, ended, last = [], [], 0
+    for t in range(len(of_L)):
+        half = (4 * np.abs(off[t] - begun[1]) >= 1) & (middle[1] == begun[1])
+        middle = _where(half, (of_L[last], off[last]), middle)
+        lost = 2 * np.abs(off[t] - begun[1]) >= 1
+        begun = _where(lost, middle, begun)
+        middle = _where(lost, (of_L[last], off[last]), middle)
+        found.append(np.abs(of_L[t] - begun[0]))
+        ended.append(lost)
+        last = t
+    return np.stack(found), np.stack(ended)
+
+
+def _where(chosen, new, old):
+    """Both parts of `new` where chosen, else of `old`."""
+    return tuple(np.where(chosen, x, y) for x, y in zip(new, old, strict=True))
 
 
 def _recurrence(decay, b):
