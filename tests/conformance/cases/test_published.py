@@ -191,6 +191,17 @@ def square_states():
     return op, program
 
 
+def far_from_the_diagonal():
+    """Entries more than 128 steps below the diagonal are lost."""
+    op = operator_named("chunk_inverse")
+
+    def program(L):
+        X = op.reference(L)
+        return np.where(np.tri(X.shape[-1], k=-129, dtype=bool), 0, X)
+
+    return op, program
+
+
 WRONG: dict[str, Any] = {
     "states of SSD": lost("ssd_recurrent_stateful", "C", 128, 64),
     "states of SSD by chunks": lost("ssd_chunked_stateful", "C", 128, 64),
@@ -208,6 +219,7 @@ WRONG: dict[str, Any] = {
     "fourth channel of a convolution": changed("short_convolution", fourth_channel(-2)),
     "fourth head": changed("ssd_chunked", fourth_channel(-3)),
     "square states": square_states(),
+    "the far part of a chunk": far_from_the_diagonal(),
     "tile of 80": changed("linear_scan", full_tile(80)),
     "tile of 40": changed("delta_rule", full_tile(40)),
     "tile of 7": changed("linear_scan_from", full_tile(7)),

@@ -106,8 +106,8 @@ class OfPublished:
 
     def _steps(self, op: Operator, dtype) -> int:
         """The length of tiled cases: two tiles where that does not take long."""
-        if why_not(op, "l"):
-            return FULL
+        if why_not(op, "l"):  # one chunk: beyond 128 steps, as the longest ones are
+            return 2 * FULL if self.of_value else FULL
         longest = longest_preset(op, dtype, self.deep)
         if self.of_gradient:
             return FULL if longest > BEYOND else 2 * FULL
