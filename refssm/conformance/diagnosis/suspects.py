@@ -18,7 +18,8 @@ from refssm._declaration.operator import Operator
 from refssm.conformance.calling.candidate import Candidate
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.one_call import Outcome
-from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.checks import Check, rule_named
+from refssm.conformance.checks.law import Conduct
 from refssm.conformance.diagnosis.likeness import between_calls, distance, everywhere, largest_error
 from refssm.conformance.diagnosis.transcript import (
     Episode,
@@ -101,6 +102,8 @@ def answering_alike(
     # a bug with random errors resembles any error of its size; others answer equal calls alike
     if answered or not check.rule.between_calls:
         known = [d for d in known if between_calls(d) == check.rule.between_calls]
+    if any(call.outcome.changed or call.outcome.aliased for call in heard[0].calls):
+        known = [d for d in known if _of_conduct(d)]  # what only computes has its own memory
     wanted = f"{check.name}[{check.dtype}]"
     known.sort(key=lambda d: (d.caught_by != wanted, d.caught_by.split("[")[0] != check.name))
     failing = sorted(heard, key=_telling)  # the first ones exclude most bugs
@@ -108,6 +111,11 @@ def answering_alike(
     error = largest_error(candidate, calls)
     told = [(d, distance(d, candidate, calls, where, error)) for d in known if not over()]
     return [d for d, ratio in sorted(((d, r) for d, r in told if r is not None), key=_second)]
+
+
+def _of_conduct(d: PlantedBug) -> bool:
+    """True if the bug is about memory or calls, and not about numbers."""
+    return isinstance(rule_named(d.caught_by.partition("[")[0]), Conduct)
 
 
 def _telling(e: Episode) -> tuple[bool, int]:

@@ -137,8 +137,21 @@ COMMON = (
     ("ddt_bias_in_float16", "ddt_bias rounded to float16", {"dt_bias": float16}),
     ("dA_log_of_rate", "the gradient of e^{A_log} for that of A_log", _dA_log_of_rate),
 )
+
+
+def _db_by_difference(right, dlog_g, dbeta, a, b, A_log, dt_bias):
+    beta = sigmoid(b)
+    da, _, *others = right(dlog_g, dbeta, a, b, A_log, dt_bias)
+    return da, *unbroadcast_each((dbeta * beta * (1 - beta),), (b,)), *others
+
+
 HEADS.plant(
     *COMMON,
+    (
+        "db_by_difference",
+        "db = dbeta β (1 − β), as PyTorch's sigmoid: no digits where β is near 1",
+        _db_by_difference,
+    ),
     ("da_without_slope", "the slope of softplus taken as 1", _slope_missing(2)),
     ("db_missing", "db = 0", {"b": np.zeros_like}),
     ("dbeta_dropped", "dbeta left out", {"dbeta": np.zeros_like}),
