@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import NamedTuple
 
 from refssm.conformance.calling.candidate import Candidate
@@ -94,7 +95,8 @@ class Explaining:
         inaccurate = assumed and shown.hint.endswith(AS_WRONG)
         assert worst.sample is not None
         case, seed = worst.sample.case, self.how["seed_"]
-        if settings.diagnose and self._wrong_alone(case):
+        of_values = isfinite(worst.verdict.ratio)
+        if settings.diagnose and of_values and self._wrong_alone(case):
             return replace(shown, hint=ALONE)
         if (settings.diagnose or inaccurate) and not worst.verdict.died:
             looks_like = diagnose(
