@@ -41,7 +41,7 @@ FITTING = [
     (op, Adapter(*one))
     for op in OPERATORS
     for one in ONE
-    if one[1] in op.inputs and not any(dims[-2:] == ("n", "n") for dims in op.input_dims)
+    if one[1] in op.inputs and fits(op, Adapter(*one))
 ]
 PAIRED = [
     op
@@ -220,6 +220,7 @@ def test_a_gradient_by_dt_in_place_of_log_dt_is_refused():
         ("krylov_kernel", halves(), "halves: `A` of krylov_kernel is a matrix, no list of modes"),
         ("short_convolution", halves(), "halves: short_convolution has no axis n of modes"),
         ("linear_scan_packed", neg_exp("resets"), "is true or false"),
+        ("linoss_im", neg_exp("A"), r"neg_exp\(A\): `A` of linoss_im is at least 0"),
         ("krylov_kernel", neg_exp(), r"neg_exp\(A\): `A` of krylov_kernel is a matrix"),
         ("diagonal_kernel_zoh", log_dt, r"`adapters` must be functions of refssm.adapters, called"),
     ],

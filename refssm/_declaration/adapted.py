@@ -30,7 +30,8 @@ from refssm.domains import Domain, rates, step_sizes
 
 MODES, TIME = "n", "l"  # the axes of conjugate pairs, and of steps
 SSD = ["x", "log_a"]  # the first arguments of its forms
-OF_ANY = {"log_dt", "neg_exp", "neg_softplus", "oldest_first", "scaled"}  # also of complex ones
+NEGATIVE = ("neg_exp", "neg_softplus")  # what they give
+OF_ANY = {"log_dt", *NEGATIVE, "oldest_first", "scaled"}  # also of complex ones
 REAL = {*ROWS, *MAPS} - OF_ANY
 
 
@@ -368,8 +369,16 @@ def refuse_unfit(op: Operator, adapter: Adapter) -> None:
         raise ValueError(f"{adapter}: `{adapter.argument}` of {op} is no state that it returns")
     if adapter.name in REAL and op.inputs[adapter.argument].kind != "real":
         raise ValueError(f"{adapter}: `{adapter.argument}` of {op} may be complex")
+    if adapter.name in NEGATIVE and _is_positive(op.inputs[adapter.argument]):
+        raise ValueError(f"{adapter}: `{adapter.argument}` of {op} is at least 0, never negative")
     if adapter.name in ROWS and not dims:
         raise ValueError(f"{adapter}: `{adapter.argument}` of {op} is one number, no row of them")
+
+
+def _is_positive(domain: Domain) -> bool:
+    """Whether no number of the domain has a negative real part."""
+    a, b = np.meshgrid(*[np.linspace(0.01, 0.99, 9)] * 2)
+    return all(bool((np.real(of(a, b)) >= 0).all()) for of in domain.maps.values())
 
 
 def fits(op: Operator, adapter: Adapter) -> bool:

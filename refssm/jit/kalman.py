@@ -98,7 +98,7 @@ def _filter(A, C, Q, R, y, m0, P0, m, P, logp, m_before, P_before, K, a, inverse
     n, p = C.shape[1], C.shape[0]
     start, F, S, e = P0.copy(), np.empty((p, n)), np.empty((p, p)), np.empty(p)
     _symmetric(start)
-    logp[0] = 0
+    total = rest = 0.0
     for k in range(y.shape[0]):
         if k:
             _ahead(A, Q, m[k - 1], P[k - 1], m_before[k], P_before[k])
@@ -112,12 +112,12 @@ def _filter(A, C, Q, R, y, m0, P0, m, P, logp, m_before, P_before, K, a, inverse
             for j in range(p):
                 S[i, j] += (R[i, j] + R[j, i]) / 2
         _symmetric(S)
-        logp[0] -= (p * LOG_2PI + _inverted(S, inverse[k])) / 2
+        more = (p * LOG_2PI + _inverted(S, inverse[k])) / 2
         _product(F.T, inverse[k], K[k])
         _mapped(inverse[k], e, a[k])
         _product(K[k], F, P[k])
         for i in range(p):
-            logp[0] -= e[i] * a[k, i] / 2
+            more += e[i] * a[k, i] / 2
         for i in range(n):
             m[k, i] = m_before[k, i]
             for j in range(p):
@@ -125,6 +125,9 @@ def _filter(A, C, Q, R, y, m0, P0, m, P, logp, m_before, P_before, K, a, inverse
             for j in range(n):
                 P[k, i, j] = P_before[k, i, j] - P[k, i, j]
         _symmetric(P[k])
+        before, total = total, total + more  # what the sum of l terms rounds is kept beside it
+        rest += before - (total - more) if abs(more) > abs(before) else more - (total - before)
+    logp[0] = -(total + rest) if rest == rest else -total  # of infinities there is no rest
 
 
 @part

@@ -50,7 +50,7 @@ def kalman_filter(A, C, Q, R, y, m0, P0):
     """
     steps, (m, P), halves = filtered(A, C, Q, R, y, m0, P0)
     means, spreads = over_time(m, [s.m for s in steps], 1), over_time(P, [s.P for s in steps], 2)
-    return means, spreads, log_density(halves, *y.shape[-2:])
+    return means, spreads, log_density(np.sum(halves, axis=-1), *y.shape[-2:])
 
 
 class FilterStep(NamedTuple):
@@ -67,7 +67,7 @@ class FilterStep(NamedTuple):
 
 @overridable
 def filtered(A, C, Q, R, y, m0, P0):
-    """All steps, the state before them, and −2 log p without its constant; with all leading axes.
+    """All steps, the state before them, and −2 log p of each without its constant, (…, l).
 
     Array types with `__array_function__` (the judge's) bring their own rule here: bounds in norm. A
     bound of each single operation would double with each of them.
@@ -76,13 +76,13 @@ def filtered(A, C, Q, R, y, m0, P0):
     batch = np.broadcast_shapes(*(x.shape[: x.ndim - core] for x, core in cores))
     Q, R = symmetric(Q), symmetric(R)
     m, P = with_batch(m0, 1, batch), symmetric(with_batch(P0, 2, batch))
-    start, steps, halves = (m, P), [], np.zeros_like(y, shape=batch)
+    start, steps, halves = (m, P), [], []
     for k in range(y.shape[-2]):
         before = applied(A, m), symmetric(A @ P @ transposed(A) + Q)
         (m, P, *gain), more = corrected(C, R, y[..., k, :], *before)
         steps.append(FilterStep(*before, m, P, *gain))
-        halves = halves + more
-    return steps, start, halves
+        halves.append(more)
+    return steps, start, over_time(np.zeros_like(y, shape=batch), halves, 0)
 
 
 def corrected(C, R, y, m, P):

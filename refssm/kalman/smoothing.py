@@ -94,7 +94,7 @@ def kalman_smoother_vjp(dm, dP, A, C, Q, R, y, m0, P0):
 
     then those of the filter. Returns `(dA, dC, dQ, dR, dy, dm0, dP0)`, shaped like the arguments.
     """
-    steps, start, halves = filtered(A, C, Q, R, y, m0, P0)
+    steps, start, _ = filtered(A, C, Q, R, y, m0, P0)
     smoothed, dP = _smoothed(steps, A), symmetric(dP.astype(np.result_type(dP, A, C, *start)))
     to_m, to_P = (np.zeros_like(x) for x in start)
     dA, dQ, of_m, of_P = np.zeros_like(to_P), np.zeros_like(to_P), [], []
@@ -107,7 +107,8 @@ def kalman_smoother_vjp(dm, dP, A, C, Q, R, y, m0, P0):
         of_m.append(now_m)
         of_P.append(now_P)
     along = over_time(start[0], of_m, 1), over_time(start[1], of_P, 2)
-    of_A, dC, of_Q, *others = pulled_through(*along, np.zeros_like(halves), steps, start, A, C)
+    none = np.zeros_like(y, shape=start[0].shape[:-1])  # of log p
+    of_A, dC, of_Q, *others = pulled_through(*along, none, steps, start, A, C)
     return unbroadcast_each((dA + of_A, dC, dQ + of_Q, *others), (A, C, Q, R, y, m0, P0))
 
 

@@ -117,7 +117,7 @@ class OfPublished:
 def _equal(op: Operator) -> list[Shape]:
     """The shape in which all sizes are equal, if there are several."""
     dims, axes = core_dims(op), op.batch_names
-    core = {d: EQUAL if d in "lnpmk" else NARROW.get(d, EQUAL) for d in dims}
+    core = {d: EQUAL if d in ("l", "n", "p", "m", "k") else NARROW.get(d, EQUAL) for d in dims}
     return [(core, dict.fromkeys(axes, EQUAL))] if len(core) + len(axes) > 1 else []
 
 

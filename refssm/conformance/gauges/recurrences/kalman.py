@@ -43,13 +43,16 @@ def _filtered(A, C, Q, R, y, m0, P0):
     )
     with_errors = zip(start, (m0, P0), strict=True)
     begun = tuple(Tracked(x, np.broadcast_to(e.errors, (*x.shape, 2))) for x, e in with_errors)
-    made, before, lost = [], start, np.zeros((*halves.shape, 2))
+    made, before = [], start
+    running = np.abs(np.cumsum(halves, axis=-1))  # a sum along time rounds at each step
+    lost = np.stack([running, running], axis=-1)
     for k, step in enumerate(steps):
         off = SystemErrors(of_A, of_C, of_Q, of_R, of_y[..., k, :])
         *ahead, size = _ahead(A.value, before, off, to_m, to_P)
         after = _after(C.value, R.value, y.value[..., k, :], step, off, *ahead, size)
         *fields, more = after
-        to_m, to_P, before, lost = *fields[:2], (step.m, step.P), lost + more
+        lost[..., k, :] += more
+        to_m, to_P, before = *fields[:2], (step.m, step.P)
         made.append(FilterStep(*map(_all_alike, step, (*ahead, *fields))))
     met(np.abs(halves))
     return made, begun, Tracked(halves, lost)
