@@ -29,7 +29,7 @@ LONG = [
 def length_of(op):
     """The length at which it is judged."""
     family = op.reference.__module__.split(".")[1]
-    by_steps = family in ("linear_attention", "xlstm", "mamba3")
+    by_steps = family in ("linear_attention", "xlstm", "mamba3", "kalman")
     return LENGTH_OF_MATRICES if by_steps else LENGTH
 
 
