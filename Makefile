@@ -74,11 +74,11 @@ verify: .venv/installed  ## judge real code: three mirrors of ours, SciPy, a wro
 
 PYTEST = $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
-test: .venv/testing  ## the short run: every fact, of long lists one twelfth (REFSSM_ROTATION=0 to 23)
+test: .venv/testing  ## the short run: every fact, of long lists one twelfth (REFSSM_ROTATION=0 to 35)
 	$(BIN)/python -m refssm.jit
 	$(PYTEST) -m short
 
-test-turn: .venv/testing  ## one part in 24 of what `make test` leaves out
+test-turn: .venv/testing  ## one part in 36 of what `make test` leaves out
 	$(PYTEST) -m "turn and not short"
 
 test-all: .venv/testing  ## every test

@@ -1,11 +1,11 @@
 """Which tests a run takes. Marks are given here, and pytest's `-m` chooses by them.
 
     make test       -m short                  every fact, of each list of parameters one twelfth
-    make test-turn  -m "turn and not short"   one part in 24 of the rest
+    make test-turn  -m "turn and not short"   one part in 36 of the rest
     make test-all                             every item
 
-Which part is `REFSSM_ROTATION`, 0 to 23; by default it follows from the commit. An item has the
-same turn on every machine, so 24 runs with 24 values take every item. `.ci/run` runs this
+Which part is `REFSSM_ROTATION`, 0 to 35; by default it follows from the commit. An item has the
+same turn on every machine, so 36 runs with 36 values take every item. `.ci/run` runs this
 file to print the number before anything is installed.
 """
 
@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-TURNS = 24
+TURNS = 36
 TWELFTHS = 12  # of lists, kinds of planted bugs and honest programs, in the short run
 OUTSIDE_TURNS = 3  # for what takes a compiler, a browser or another program
 LISTED = 6  # a test function with more items is a list: the short run takes a twelfth of them
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def _of_the_commit(root: Path) -> int:
-    """The commit's hash modulo 24; 0 where there is no git or no commit."""
+    """The commit's hash modulo 36; 0 where there is no git or no commit."""
     command = ["git", "-C", str(root), "rev-parse", "HEAD"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, encoding="ascii")
@@ -99,7 +99,7 @@ def mark(items) -> None:
             item.add_marker("turn")
         apart = outside or item.get_closest_marker("long")
         listed = count[item.nodeid.partition("[")[0]] > LISTED
-        # another checksum than that of the turns: these have a part in 24 of what is left, too
+        # another checksum than that of the turns: these have a part in 36 of what is left, too
         if not apart and (not listed or of_turn(f"listed {name}")):
             item.add_marker("short")
 

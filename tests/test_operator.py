@@ -144,10 +144,10 @@ def test_a_wrong_size_names_the_argument_and_a_core_axis_of_size_1_is_not_broadc
         assert op.name.startswith(apart) or len(op.inputs) == 1
         return
     shape = list(arrays[position].shape)
-    shape[axis] = size
+    before, shape[axis] = shape[axis], size
     arrays[position] = np.ones(shape, arrays[position].dtype)
     message = f"{op}: `{list(op.inputs)[position]}` has {dim}={size}, but earlier arguments have "
-    with refused(ValueError, f"{message}{dim}=3 ({op.signature})"):
+    with refused(ValueError, f"{message}{dim}={before} ({op.signature})"):
         op.implementation(role)(*arrays, **statics(op))
 
 

@@ -56,13 +56,13 @@ def test_a_fact_is_short_a_long_test_is_not_and_a_mark_in_the_file_is_kept():
     ]
 
 
-def test_of_a_list_the_short_run_takes_a_twelfth_and_the_turn_a_part_in_24_of_the_rest():
+def test_of_a_list_the_short_run_takes_a_twelfth_and_the_turn_a_part_in_36_of_the_rest():
     items = marked(*(Item(f"a.py::listed[{i}]") for i in range(12000)))
     short = [item for item in items if "short" in item.marks]
     rest = [item for item in items if "short" not in item.marks]
     turn = [item for item in rest if "turn" in item.marks]
     assert 11 < len(items) / len(short) < 13
-    assert 22 < len(rest) / len(turn) < 26
+    assert 34 < len(rest) / len(turn) < 38
 
 
 @pytest.mark.parametrize("turns", [rotation.TURNS, rotation.TWELFTHS, rotation.OUTSIDE_TURNS])
@@ -106,9 +106,9 @@ def test_a_kind_is_a_family_and_what_is_wrong(monkeypatch):
 
 def test_the_number_is_what_is_asked_for_and_a_wrong_one_is_refused(tmp_path):
     assert printed("4", tmp_path).stdout == "4\n"
-    refused = printed("24", tmp_path)
+    refused = printed("36", tmp_path)
     assert refused.returncode == 1
-    assert refused.stderr == "REFSSM_ROTATION: wanted a number from 0 to 23, got '24'\n"
+    assert refused.stderr == "REFSSM_ROTATION: wanted a number from 0 to 35, got '36'\n"
 
 
 def test_outside_git_the_number_is_0(tmp_path):
@@ -117,11 +117,11 @@ def test_outside_git_the_number_is_0(tmp_path):
     assert printed("", tmp_path, Path(copy)).stdout == "0\n"
 
 
-def test_the_default_is_the_hash_of_the_commit_modulo_24():
+def test_the_default_is_the_hash_of_the_commit_modulo_36():
     root = FILE.parents[1]
     head = subprocess.run(
         ["git", "-C", root, "rev-parse", "HEAD"], capture_output=True, text=True, encoding="ascii"
     )
     if head.returncode:
         pytest.skip("this is no clone")
-    assert rotation.rotation("") == int(head.stdout, 16) % 24
+    assert rotation.rotation("") == int(head.stdout, 16) % 36

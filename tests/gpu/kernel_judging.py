@@ -18,7 +18,7 @@ SLOW = ("linear_attention", "xlstm", "mamba3")
 
 
 def each_in_turn(operators, turns: int):
-    """The operators as parameters: one in so many, of slow families in 24; the rest is long."""
+    """The operators as parameters: one in so many, of slow families in 36; the rest is long."""
     return [
         pytest.param(op, marks=() if of_turn(f"judged {op}", of) else pytest.mark.long, id=str(op))
         for op in operators

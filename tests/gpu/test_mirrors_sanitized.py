@@ -34,7 +34,7 @@ def sentences_of(op, case, dtype):
     return reports(call)
 
 
-# one in twelve, of slow families in 24
+# one in twelve, of slow families in 36
 IN_TURN = [
     op for op in MIRRORED if of_turn(f"sanitized {op}", TURNS if op.family in SLOW else TWELFTHS)
 ]

@@ -1,6 +1,6 @@
 """Every operator's reference with damaged outputs: the judge refuses it, and never fails itself.
 
-A run takes one damage for each operator, in one type: 24 runs with 24 rotations take each damage
+A run takes one damage for each operator, in one type: 36 runs with 36 rotations take each damage
 for each, and the types of neighbours differ.
 """
 
@@ -66,7 +66,7 @@ DAMAGES = {
     "empty state": in_the_state(lambda y: y[..., :0]),
 }
 NAMES = [*DAMAGES]
-# in the twenty-four runs each operator has each damage; neighbours have different ones
+# in the thirty-six runs each operator has each damage; neighbours have different ones
 TURN = {op.name: NAMES[(i + ROTATION) % len(NAMES)] for i, op in enumerate(OPERATORS)}
 TYPE = {
     op.name: default_types(op, PROFILES["default"])[-1 - (i // len(NAMES) + ROTATION) % 2 :][0]
