@@ -314,3 +314,5 @@ cached_steps = Domain(
     textures=("each",),
     kind="real",
 )
+
+read_steps = replace(cached_steps, summary="whether a step reads another: 1, or 0 or 1; real")

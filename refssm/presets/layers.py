@@ -16,6 +16,7 @@ FIXED = {  # what `init` makes of them
     "mamba2": {"g": 1, "p": 16, "t": 4},
     "gated_deltanet": {"g": 4, "p": 16, "t": 4},
     "attention": {"g": 4, "p": 16, "t": 64},
+    "bigbird": {"g": 4, "p": 16, "t": 64},
     "long_convolution": {"t": 64},
     "h3": {"g": 4, "p": 1, "t": 64},
     "gss": {"m": 1, "e": 16},

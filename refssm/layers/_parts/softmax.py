@@ -7,7 +7,7 @@ have the weight 0.
 import numpy as np
 
 
-def _distances(l, m):
+def distances(l, m):
     """i − j of l queries, which belong to the last of m keys: (l, m)."""
     return np.arange(m - l, m)[:, None] - np.arange(m)
 
@@ -21,15 +21,16 @@ def _kept(there, x):
     return np.where(there, x, x.dtype.type(0))
 
 
-def weights(q, k, bias, seen=None):
-    """w_ij = e^{s_ij}/Σ_j e^{s_ij}; keys where `seen` (…, 1, 1, m) is 0 do not count.
+def weights(q, k, bias, seen=None, reads=True):
+    """w_ij = e^{s_ij}/Σ_j e^{s_ij}; keys where `seen` (…, 1, 1, m) is 0 do not count, nor pairs of
+    steps where `reads` is false.
 
     The largest score of a row is subtracted first, so no exponential overflows.
     """
     if not bias.shape[-1]:
         raise ValueError("attention: `bias` has no distances, wanted t ≥ 1")
-    t, away = bias.shape[-1], np.asarray(_distances(q.shape[-2], k.shape[-2]), like=q)
-    there = (away >= 0) & (away < t)
+    t, away = bias.shape[-1], np.asarray(distances(q.shape[-2], k.shape[-2]), like=q)
+    there = (away >= 0) & (away < t) & reads
     there = there if seen is None else there & (seen != 0)
     s = q @ _transposed(k) + bias[..., np.clip(away, 0, t - 1)]
     if s.shape[-1]:
@@ -40,9 +41,9 @@ def weights(q, k, bias, seen=None):
     return e / e.sum(-1, keepdims=True)
 
 
-def attended(q, k, v, bias, seen=None):
+def attended(q, k, v, bias, seen=None, reads=True):
     """y = w v, and w."""
-    w = weights(q, k, bias, seen)
+    w = weights(q, k, bias, seen, reads)
     return _mean(w, v), w
 
 

@@ -235,7 +235,7 @@ for _layer in layers():
     _row = "one_of_batch", "the parameters' gradients from one member of the batch", _alone
     _rows = [*ALL, _row]
     for _i, (_name, _domain) in enumerate(_gradients.op.inputs.items()):
-        if _name == "u":
+        if _name in ("u", "reads"):  # a mask has no gradient: of it there is a bug below
             continue
         _rows.append((f"detached_{_name}", f"no gradient of `{_name}`", {_name: np.zeros_like}))
         if _domain.kind == "complex":
@@ -243,6 +243,8 @@ for _layer in layers():
             _rows.append((f"conjugate_{_name}", _what, {_name: np.conj}))
         if _name.startswith("log_"):
             _rows.append((f"factor_{_name}", f"`{_name}` as if it were e^x", of_logarithm(_i)))
+    if "reads" in _gradients.op.inputs:
+        _rows.append(("reads_as_scores", "a gradient of `reads`", {"reads": np.ones_like}))
     _gradients.plant(*_rows, by="gradient")
     OF_GRADIENTS += _gradients.bugs
 
