@@ -20,8 +20,8 @@ CUPY_TEXT = """
     T absolute add all any arange argmax asarray astype at bitwise_and bitwise_or broadcast_to clip
     concatenate conj conjugate copy cumsum diag divide dtype empty_like equal erf exp eye flags
     flip greater greater_equal imag iscomplexobj isfinite item itemsize less less_equal log
-    log1p logical_and matmul max maximum mean min minimum moveaxis multiply nbytes ndim negative not_equal
-    ones ones_like power ravel real reshape result_type roll shape size split sqrt stack
+    log1p logical_and matmul max maximum mean min minimum moveaxis multiply nbytes ndim negative
+    not_equal ones ones_like power ravel real reshape result_type roll shape size split sqrt stack
     subtract sum swapaxes take_along_axis tanh transpose vdot view where zeros zeros_like
 """
 CUPY = frozenset(CUPY_TEXT.split())
