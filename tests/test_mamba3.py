@@ -259,6 +259,14 @@ def test_the_errors_of_angles_begin_anew_with_a_sequence(sums, wanted):
     np.testing.assert_allclose(gauge.k0[:, 0], wanted)
 
 
+@pytest.mark.parametrize("sums", [summed_angles, plain_angles])
+def test_sequences_may_begin_at_other_steps_in_each_member_of_a_batch(sums):
+    moves, begins = np.array([[1.0], [2.0], [3.0]]), np.array([[0, 1, 0], [0, 0, 1]], bool)
+    assert sums(moves, np.ones(1), begins)[..., 0].tolist() == [[2, 2, 5], [2, 4, 3]]
+    (gauge,) = gauges(lambda m: sums(m, np.ones(1), begins), moves, unit=2.0**-24)
+    assert gauge.k0.shape == (2, 3, 1)
+
+
 def test_an_angle_within_a_turn_has_the_roundings_of_the_turns_that_were_taken():
     x = np.array([1.0, 2 * TURN + 1])
     (gauge,) = gauges(lambda x: within_turn(x + 0), x, unit=2.0**-24)

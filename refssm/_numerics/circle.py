@@ -6,6 +6,7 @@ The judge's arrays bring rules of their own for `within_turn` and `summed_angles
 
 import numpy as np
 
+from refssm._numerics.broadcasting import with_batch
 from refssm._numerics.overridable import overridable
 
 
@@ -28,11 +29,12 @@ def summed_angles(moves, first, begins):
 
     Signature ``(l,n),(n),(l)->(l,n)``; leading axes broadcast.
     """
-    phase, found = first, []
+    batch = np.broadcast_shapes(moves.shape[:-2], first.shape[:-1], begins.shape[:-1])
+    phase, found = with_batch(first, 1, batch), []
     for t in range(moves.shape[-2]):
         phase = within_turn(kept(phase, begins, t) + moves[..., t, :])
         found.append(phase)
-    return np.stack(found, axis=-2) if found else moves + first[..., None, :]
+    return np.stack(found, axis=-2) if found else moves + phase[..., None, :]
 
 
 def kept(x, begins, t: int):

@@ -25,11 +25,12 @@ LOST = 0.5  # of a radian: an angle that may be off by so much has no digits
 @overridable
 def plain_angles(moves, first, begins):
     """As `summed_angles`, from sums that keep all turns."""
-    phase, found = first, []
+    batch = np.broadcast_shapes(moves.shape[:-2], first.shape[:-1], begins.shape[:-1])
+    phase, found = with_batch(first, 1, batch), []
     for t in range(moves.shape[-2]):
         phase = kept(phase, begins, t) + moves[..., t, :]
         found.append(phase)
-    return within_turn(np.stack(found, axis=-2)) if found else moves + first[..., None, :]
+    return within_turn(np.stack(found, axis=-2)) if found else moves + phase[..., None, :]
 
 
 @rule(FUNCTIONS, plain_angles)
@@ -47,7 +48,8 @@ def _plain_angles(moves, first, begins):
 
 def _rounded(moves, first, begins, chunk):
     """The errors of sums from which whole turns are taken every `chunk` steps."""
-    phase, errors, found = first.value, first.errors, []
+    shape = np.broadcast_shapes(moves.shape, (*first.shape[:-1], 1, 1), (*begins.shape, 1))
+    phase, errors, found = with_batch(first.value, 1, shape[:-2]), first.errors, []
     for t in range(moves.shape[-2]):
         phase = kept(phase, begins, t)
         errors = np.where(begins[..., t, None, None], 0, errors)
@@ -57,7 +59,6 @@ def _rounded(moves, first, begins, chunk):
         phase = phase + moves.value[..., t, :]
         errors = errors + modulus(phase)[..., None] + moves.errors[..., t, :, :]
         found.append(errors)
-    shape = np.broadcast_shapes(moves.shape, (*first.shape[:-1], 1, 1), (*begins.shape, 1))
     return np.stack(found, axis=-3) if found else np.zeros((*shape, 2))
 
 
