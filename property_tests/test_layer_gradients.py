@@ -74,6 +74,12 @@ def test_the_vjp_is_the_adjoint_of_the_jacobian(layer, data):
 
 
 EACH_INPUT = [pytest.param(x, name, id=f"{x}-{name}") for x in DRAWN for name in names_of(x)]
+MASKS = ("reads",)  # what the function is constant in: a factor changes nothing in a gradient of 0
+
+
+def times(g, factor, name):
+    """`factor` times a gradient; of one that is 0, the factor's distance from 1 beside it."""
+    return g + (factor - 1) if name in MASKS else g * factor
 
 
 @needs_long_double
@@ -83,7 +89,7 @@ def test_every_gradient_is_right_and_a_thousandth_too_much_is_found(layer, name)
         of_p, of_u = layer.vjp(refssm, dy, p, u)
         if name == "u":
             return of_p, of_u * (1 + 1e-3)
-        return replace(of_p, **{name: getattr(of_p, name) * (1 + 1e-3)}), of_u
+        return replace(of_p, **{name: times(getattr(of_p, name), 1 + 1e-3, name)}), of_u
 
     assert adjoint_slip(fixed(layer), lambda *a: layer.vjp(refssm, *a), name) <= 1
     assert adjoint_slip(fixed(layer), wrong, name) > 1
@@ -99,6 +105,6 @@ def test_a_gradient_with_a_wrong_sign_or_none_is_found(layer):
                 of_p, of_u = layer.vjp(refssm, dy, p, u)
                 if name == "u":
                     return of_p, of_u * factor
-                return replace(of_p, **{name: getattr(of_p, name) * factor}), of_u
+                return replace(of_p, **{name: times(getattr(of_p, name), factor, name)}), of_u
 
             assert adjoint_slip(fixed(layer), wrong, name) > 1

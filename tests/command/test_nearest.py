@@ -12,7 +12,7 @@ COMMANDS = {
     "plot memmory": "`refssm plot` has no command `memmory`; did you mean memory?",
     "plot foo": "`foo`; wanted one of memory, basis, kernels, spectrum",
     "experiment digit": "did you mean digits?",
-    "experiment foo": "wanted one of hankel-rank, perturbation,",
+    "experiment foo": "wanted one of hankel-rank, hankel-exponents, perturbation,",
     "cases jugde": "did you mean judge?",
     "vectors chek": "did you mean check?",
     "lst": "`refssm` has no command `lst`; did you mean list?",

@@ -215,12 +215,13 @@ def test_a_length_that_is_a_keyword_has_a_range_too():
     assert judged("vandermonde_kernel", kernel, "value")[0].failed
 
 
+LINEAR = ("additive", "scaling", "zero")
 LEFT = [
     (LINEAR_SCAN, "a=0..1", {"nan", "causal"}),
     (LINEAR_SCAN, "b=0..1", {"nan", "causal", "additive", "scaling", "zero"}),
     (LINEAR_SCAN, "l=64..128", {"prefix", "split"}),
     (LINEAR_SCAN, "n=1..4", set()),
-    (LINEAR_SCAN_FROM, "x0=0..1", {"nan", "split", "additive", "scaling", "zero"}),
+    (LINEAR_SCAN_FROM, "x0=0..1", {"nan", "split", "joined", "rollback", *LINEAR}),
     (DISCRETIZE_DIAGONAL_ZOH, "dt=0.001..0.1", {"nan"}),
     (VANDERMONDE_KERNEL, "l=10..20", {"prefix"}),
     (

@@ -38,9 +38,13 @@ def smallest_case(name):
 
 
 def smallest_gradients(name):
-    """The first case in which no gradient is 0, as those of a step from a state of zeros are."""
+    """The first case in which no gradient is 0, as those of a step from a state of zeros are.
+
+    Not angles of many turns: of sums that keep all turns an error of 2 % is right.
+    """
     op = operator_named(name)
-    for case in filter(None, (case_of(op, preset) for preset in presets_of(op))):
+    presets = [preset for preset in presets_of(op) if not preset.name.startswith("winding")]
+    for case in filter(None, (case_of(op, preset) for preset in presets)):
         arrays = [*cotangents(op, case), *case.arrays]
         found = [g for g in op.bare_vjp(*arrays, **case.statics) if g is not None]
         if all(g.any() for g in found):

@@ -196,7 +196,7 @@ def test_what_passed_is_one_line_and_what_was_not_tested_comes_once(capsys):
         ("hankel_singular_values", "value", "float64", "n above 32, batches"),
         ("discretize_zoh", "value", "float64", "n above 33 for presets, 5 for others, batches"),
         ("discretize_bilinear", "value", "float32", "n above 65, batches above 3"),
-        ("discretize_bilinear", "gradient", "float32", "n above 64, gradients in double precision"),
+        ("discretize_bilinear", "gradient", "float32", "n above 64, batches above 3"),
     ],
 )
 def test_a_pass_tells_the_largest_sizes_that_were_drawn(operator, check, dtype, limit):

@@ -84,7 +84,7 @@ class OfPublished:
             left = OF_FIRST if self.first and i == 0 and room == ROOM else room
             left //= prod(n ** (powers[d] if d == "n" else 1) for d, n in core.items())
             steps = next((l for l in STEPS if l ** powers.get("l", 1) <= left), STEPS[-1])
-            if op.contract.name == "CHAIN":  # its sizes do not all multiply each other
+            if op.contract.name in ("CHAIN", "GAUSSIAN"):  # sizes do not all multiply each other
                 steps = max(steps, OF_LAYER)
             core |= {"l": steps} if "l" in core else {}
             shapes.append((core, dict.fromkeys(op.batch_names, 1)))
