@@ -125,3 +125,29 @@ def test_the_default_is_the_hash_of_the_commit_modulo_36():
     if head.returncode:
         pytest.skip("this is no clone")
     assert rotation.rotation("") == int(head.stdout, 16) % 36
+
+
+NAMES_IN_ORDER = """
+from honest import implementations
+from refssm.conformance.planted import planted_bugs
+print(*planted_bugs(), *implementations())
+"""
+
+
+def test_planted_bugs_and_honest_programs_stand_in_the_same_order_in_each_process():
+    """Processes of pytest-xdist refuse to share items that they list in another order."""
+    told = []
+    for seed in ("1", "2", "3"):
+        command = [sys.executable, "-c", NAMES_IN_ORDER]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            command,
+            env=environment,
+            cwd=FILE.parent,
+            capture_output=True,
+            encoding="utf-8",
+            check=True,
+        )
+        told.append(done.stdout.split())
+    assert len(told[0]) > 13000
+    assert told[0] == told[1] == told[2]

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, deserialize
 
+from refssm.layers import reading_deltanet
 from refssm.layers._frame import Layer, Ops, Parameters, State
 from refssm.layers.attention.mamba2 import MAMBA2_LAYER, Mamba2
 from refssm.layers.mamba import MAMBA_LAYER, Mamba
@@ -70,14 +71,19 @@ class LanguageModel:
         return rms_norm(x, self.scale) @ self.head, tuple(after)
 
 
-def from_safetensors(path: str | Path) -> LanguageModel:
+def from_safetensors(path: str | Path) -> Any:  # which of two models, the file says
     """The language model in a local file with the names of `transformers`; nothing is executed.
 
     Embedding, blocks of RMSNorm, `refssm.layers.mamba` or `refssm.layers.attention.mamba2` and a
-    residual, a last RMSNorm and a head. ValueError says in one sentence what the file lacks or has
-    besides.
+    residual, a last RMSNorm and a head: a `LanguageModel`. Of Qwen3-Next without softmax attention
+    and experts it is a `refssm.layers.reading_deltanet.DeltaNetModel`. ValueError says in one
+    sentence what the file lacks or has besides.
     """
-    outside, inside = _sorted(path, _arrays(path))
+    arrays = _arrays(path)
+    if any(name.startswith(reading_deltanet.PREFIX) for name in arrays):
+        config = _config(Path(path).with_name("config.json"))
+        return reading_deltanet.model_of(path, arrays, config)
+    outside, inside = _sorted(path, arrays)
     for name in ("embedding", "scale"):
         if name not in outside:
             raise ValueError(f"{path}: not a Mamba model: no tensor for the {name}")
@@ -93,13 +99,19 @@ def from_safetensors(path: str | Path) -> LanguageModel:
 
 def _check_config(path: Path) -> None:
     """ValueError if a config says that the model is made in another way."""
+    config = _config(path)
+    for name, usual in USUAL.items():
+        if config.get(name, usual) != usual:
+            raise ValueError(f"{path}: `{name}` is {config[name]!r}, wanted {usual!r}")
+
+
+def _config(path: Path) -> dict[str, Any]:
+    """What a config says; nothing if there is none."""
     try:
         config = json.loads(path.read_bytes())
     except (OSError, ValueError):
-        return
-    for name, usual in USUAL.items() if isinstance(config, dict) else ():
-        if config.get(name, usual) != usual:
-            raise ValueError(f"{path}: `{name}` is {config[name]!r}, wanted {usual!r}")
+        return {}
+    return config if isinstance(config, dict) else {}
 
 
 def _arrays(path: str | Path) -> dict[str, np.ndarray]:

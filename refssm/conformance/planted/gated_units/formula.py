@@ -259,11 +259,11 @@ def _usual(op):
         planting.plant(*starts("x" if op.form == "step" else "x0", core=1))
     if "resets" in op.inputs:
         planting.plant(*RESETS)
-    for name in {"u", "h"} & {*op.inputs} if "l" in op.input_dims[0] else ():
+    for name in [n for n in ("u", "h") if n in op.inputs and "l" in op.input_dims[0]]:
         planting.plant(
             ("nan_spread", "masked by multiplication: 0 · NaN reaches the past",
              {name: lambda x: x + 0 * x.sum(axis=-2, keepdims=True)}), by="nan")  # fmt: skip
-    for name in {"r", "i"} & {*op.inputs}:
+    for name in [n for n in ("r", "i") if n in op.inputs]:
         planting.plant(
             (f"{name}_through_sigmoid", f"σ({name}): it was after σ already", {name: sigmoid}),
             (f"{name}_in_bfloat16", f"{name} rounded to bfloat16", {name: bfloat16}),
