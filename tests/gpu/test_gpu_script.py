@@ -214,9 +214,9 @@ def test_what_is_missing_here_is_named(wheels, monkeypatch, capsys):
 def test_the_judge_goes_on_where_an_earlier_run_ended_and_says_how_far_it_came(monkeypatch, capsys):
     import judging_in_turn as judging
 
-    assert judging.in_turn(list("abcdef"), 8) == list("cdefab")  # a third of 24 turns
+    assert judging.in_turn(list("abcdef"), 12) == list("cdefab")  # a third of 36 turns
     families = judging.families()
-    assert {judging.in_turn(families, r)[0] for r in range(24)} == {*families}
+    assert {judging.in_turn(families, r)[0] for r in range(36)} == {*families}
     monkeypatch.setattr(judging, "families", lambda: list("abcdef"))
     monkeypatch.setattr(judging, "in_turn", lambda names: names)
     told = "families judged with the default profile"

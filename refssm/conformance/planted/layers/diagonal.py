@@ -28,14 +28,19 @@ def _circular(right, u, k):
     return bare().circular_convolution(u, k)
 
 
-def _of_bank(layer: Layer, system):
-    """Bugs after the `system`, and of its convolutions."""
+def _circular_taps(right, u, k):
+    """Of t taps, cut or padded to the length."""
+    l = u.shape[-1]
+    padded = np.concatenate([k[..., :l], np.zeros((*k.shape[:-1], l), k.dtype)], axis=-1)
+    return _circular(right, u, padded[..., :l])
+
+
+def _of_bank(layer: Layer, system, **convolution):
+    """Bugs after the `system`, and of its convolutions, which are causal ones if none is given."""
     bugs = planting(f"{layer}_layer")
     bugs.plant(*((n, what, after_system(layer, system, mix)) for n, what, mix in MIXES))
-    bugs.plant(
-        ("circular", "the convolution wraps around",
-         with_operators(layer, causal_convolution=_circular)),
-    )  # fmt: skip
+    around = convolution or {"causal_convolution": _circular}
+    bugs.plant(("circular", "the convolution wraps around", with_operators(layer, **around)))
     return bugs
 
 
@@ -257,15 +262,15 @@ LIQUID_S4.plant(
 
 def _filtered(ops, p, u):
     """The output of the filters."""
-    features = spectral_ssm._features(ops, spectral_ssm._filters(p, u.shape[-2]), u)
-    return features @ spectral_ssm._matrices(p) + p.D * u
+    found = ops.short_convolution(spectral_ssm._rows(u), spectral_ssm._filters(p))
+    return spectral_ssm._features(found) @ spectral_ssm._matrices(p) + p.D * u
 
 
 def _on_filters(change):
-    """Spectral SSM with other filters (2n, l)."""
+    """Spectral SSM with other filters (2n, t)."""
     return with_operators(
         spectral_ssm.SPECTRAL_SSM_LAYER,
-        causal_convolution=lambda right, u, filters: right(u, change(filters)),
+        short_convolution=lambda right, rows, filters: right(rows, change(filters)),
     )
 
 
@@ -274,14 +279,16 @@ def _halves(change):
     return _on_filters(lambda both: np.concatenate(change(*np.split(both, 2))))
 
 
-SPECTRAL_SSM = _of_bank(spectral_ssm.SPECTRAL_SSM_LAYER, _filtered)
+SPECTRAL_SSM = _of_bank(
+    spectral_ssm.SPECTRAL_SSM_LAYER, _filtered, short_convolution=_circular_taps
+)
 SPECTRAL_SSM.plant(
     ("unsigned", "φ for φ⁻", _halves(lambda plus, minus: (plus, plus))),
     ("minus_none", "φ⁻ is forgotten", _halves(lambda plus, minus: (plus, 0 * minus))),
     ("exchanged", "M⁺ and M⁻ are exchanged", _halves(lambda plus, minus: (minus, plus))),
     ("minus_sign", "(−1)^{j+1} for (−1)^j", _halves(lambda plus, minus: (plus, -minus))),
     ("signs_of_filters", "(−1)^i by filter for (−1)^j by lag", _halves(
-        lambda plus, minus: (plus, plus * spectral_ssm._signs(len(plus), plus.dtype)[:, None]))),
+        lambda plus, minus: (plus, plus * spectral_ssm._signs(plus.T)[:, None]))),
     ("one_late", "the filters begin one step late", _on_filters(_late)),
     ("filters_exchanged", "the filters in the other order", _on_filters(lambda both: both[::-1])),
 )  # fmt: skip
