@@ -30,8 +30,8 @@ def told(name, function, **how):
 @pytest.mark.long
 def test_without_its_arithmetic_a_bug_would_explain_every_sum_in_float16(monkeypatch):
     monkeypatch.setattr(likeness, "worker_of", lambda bug, candidate: InProcess([bug.found()]))
-    named = causes("linear_scan", other.sums_of(None), "readonly", **SUMS)
-    assert "the carry lost" in named["readonly[float16]"]
+    named = causes("linear_scan", other.sums_of(None), "nan", **SUMS)
+    assert "the carry lost" in named["nan[float16]"]
 
 
 def dropping(size):
@@ -56,7 +56,7 @@ def dropping(size):
 def test_blocks_whose_second_border_is_wrong_are_said_beside_those_of_twice_the_size(size):
     line = told("linear_scan", dropping(size))
     assert f"from one block of {2 * size} to the next" in line
-    assert f"from the second block of {size} " in line
+    assert f"or from the second of {size}, " in line
 
 
 def test_a_first_wrong_step_is_no_rule_where_a_longer_case_passes():
